@@ -1,0 +1,399 @@
+package hakaru
+
+import "time"
+
+// Experiment is what a person wrote, checked and expanded: internal/experiment
+// makes it from YAML. Texts may still hold placeholders {name}; they are
+// replaced when a trial is rendered.
+type Experiment struct {
+	Name     string `json:"name"` // of the file, or of its directory where the file is hakaru.yaml
+	Question string `json:"question,omitempty"`
+	// Dir is the directory of the file, absolute: where services run and
+	// relative paths start.
+	Dir string `json:"dir"`
+	// Sources are the experiment file and the person's own config files as they
+	// were read, in that order.
+	Sources []File `json:"sources,omitempty"`
+
+	Services []Service         `json:"services"`          // in start order
+	Sockets  map[string]string `json:"sockets,omitempty"` // name → family: "tcp", "unix", or a placeholder
+	Params   map[string]string `json:"params,omitempty"`
+
+	Factors  []Factor            `json:"factors,omitempty"` // empty where variants were written out
+	Variants []Variant           `json:"variants"`          // expanded, in order; never empty
+	Levels   []Factor            `json:"at,omitempty"`      // what the strata are crossed of
+	Strata   []map[string]string `json:"strata"`            // level names; one empty map where there is no `at`
+	Baseline string              `json:"baseline"`
+	Pairs    []Pair              `json:"pairs"` // what gets a verdict word, distinct, in order of Variants
+
+	Load   Load    `json:"load"`
+	Goal   Metric  `json:"goal"`
+	Limits []Limit `json:"limits,omitempty"`
+	Prove  []Ask   `json:"prove,omitempty"`
+	Design Design  `json:"design"`
+
+	ActsAfter map[string]time.Duration `json:"acts_after,omitempty"` // setting → time it needs to act
+
+	ServiceHost HostSpec `json:"service_host"`
+	LoadHost    HostSpec `json:"load_host"`
+	Allow       []string `json:"allow,omitempty"`
+
+	// NotYet names the parts of the file that this version understands and
+	// cannot carry out. Such an experiment validates and plans, and does not run.
+	NotYet []Finding `json:"not_yet,omitempty"`
+}
+
+// Stratum returns whether the experiment has more than the one empty stratum.
+func (e *Experiment) Stratified() bool { return len(e.Levels) > 0 }
+
+// Variant returns a variant by name.
+func (e *Experiment) Variant(name string) (Variant, bool) {
+	for _, v := range e.Variants {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Variant{}, false
+}
+
+// File is a file by path and content.
+type File struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	Mode    uint32 `json:"mode,omitempty"` // 0: 0600
+}
+
+// Setting is one setting with its value; a null value leaves the line out.
+type Setting struct {
+	Service string  `json:"service,omitempty"` // in a stack: whose; empty: the only service, or a placeholder
+	Name    string  `json:"name"`
+	Level   string  `json:"level"` // name of the level: the value itself unless it was given one
+	Value   *string `json:"value"` // nil: null
+}
+
+// Factor is a setting with its levels, the first one the baseline's.
+type Factor struct {
+	Name   string    `json:"name"`
+	Levels []Setting `json:"levels"`
+}
+
+// Variant is one combination of settings. Settings override the Base of their
+// service.
+type Variant struct {
+	Name     string    `json:"name"`
+	From     string    `json:"from,omitempty"`
+	Settings []Setting `json:"settings,omitempty"` // all that differ from base, `from` resolved, in order of appearance
+}
+
+// Service is one program to start, as written.
+type Service struct {
+	Name     string            `json:"name"` // "service" where the file has only one
+	Kind     string            `json:"kind"` // see internal/kind; "command" knows nothing
+	Run      []string          `json:"run"`  // words
+	Dir      string            `json:"dir,omitempty"`
+	Env      []EnvVar          `json:"env,omitempty"`
+	Settings string            `json:"settings,omitempty"` // path of the person's config file; a copy is edited
+	Files    map[string]string `json:"files,omitempty"`    // further files to write, path in the private directory → content
+	Ports    []string          `json:"ports,omitempty"`
+	Base     []Setting         `json:"base,omitempty"`
+	Ready    Ready             `json:"ready"`
+	Stop     Stop              `json:"stop"`
+	User     string            `json:"user,omitempty"`
+	After    []string          `json:"after,omitempty"`
+	Only     map[string]string `json:"only,omitempty"` // factor → level: present only in such variants
+
+	// Understood, not yet carried out.
+	Attach  *Ready `json:"attach,omitempty"`
+	Apply   string `json:"apply,omitempty"`
+	Restart string `json:"restart,omitempty"`
+	Undo    string `json:"undo,omitempty"`
+	Build   string `json:"build,omitempty"`
+	Data    *Data  `json:"data,omitempty"`
+}
+
+// EnvVar is an environment variable; a nil value removes it.
+type EnvVar struct {
+	Name  string  `json:"name"`
+	Value *string `json:"value"`
+}
+
+// Data says how a service's data directory is filled, and what each trial gets.
+type Data struct {
+	Prepare   string `json:"prepare,omitempty"`
+	EachTrial string `json:"each_trial,omitempty"` // "copy", "keep"
+}
+
+// Ready says what the right answer is. With neither Get nor Connect nor Log
+// nothing can be known but that the process lives.
+type Ready struct {
+	Get     string        `json:"get,omitempty"` // URL
+	Status  int           `json:"status,omitempty"`
+	Body    string        `json:"body,omitempty"`    // the answer contains it
+	Connect string        `json:"connect,omitempty"` // address that accepts a connection
+	Log     string        `json:"log,omitempty"`     // the output contains it
+	Timeout time.Duration `json:"timeout,omitempty"` // 0: 30 s
+}
+
+// Stop says how a service is asked to end before it is made to.
+type Stop struct {
+	Signal string        `json:"signal,omitempty"` // "TERM" where empty
+	Grace  time.Duration `json:"grace,omitempty"`  // 0: 10 s
+}
+
+// Load is what is sent, as written: texts, since any of them may hold an `at`
+// level. Exactly one member is set.
+type Load struct {
+	HTTP    *HTTPLoad    `json:"http,omitempty"`
+	Program *ProgramLoad `json:"program,omitempty"`
+}
+
+// HTTPLoad is load over HTTP, as written.
+type HTTPLoad struct {
+	URL         string            `json:"url"`
+	Method      string            `json:"method,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Body        string            `json:"body,omitempty"`        // to send
+	Connections string            `json:"connections,omitempty"` // "64" where empty
+	WarmUp      string            `json:"warm_up,omitempty"`     // "1s" where empty
+	Duration    string            `json:"duration,omitempty"`    // "10s" where empty
+	Timeout     string            `json:"timeout,omitempty"`     // of one request, "10s" where empty
+	Status      string            `json:"status,omitempty"`      // expected; any 2xx where empty
+	Expect      string            `json:"expect,omitempty"`      // the answer's body contains it
+	KeepAlive   string            `json:"keep_alive,omitempty"`  // "true" where empty
+}
+
+// ProgramLoad is load by an external program. Understood, not yet carried out.
+type ProgramLoad struct {
+	Name    string            `json:"name"` // "ab", "wrk", "sysbench", "command", …
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// Limit is a bound that a variant must hold.
+type Limit struct {
+	Metric  Metric  `json:"metric"`
+	Bound   float64 `json:"bound"`
+	AtLeast bool    `json:"at_least,omitempty"` // lower bound; otherwise upper
+	Implied bool    `json:"implied,omitempty"`  // not written by the person: errors 1 %
+}
+
+// Ask is one question put to a running service: is this setting in force?
+type Ask struct {
+	Service  string `json:"service"`
+	Setting  string `json:"setting"`
+	Asked    string `json:"asked"`              // the level as asked for; what to look for where Contains and Equals are empty
+	Kind     string `json:"kind"`               // cmdline, environ, maps, processes, threads, backlog, http, log, sql, command, file
+	Argument string `json:"argument,omitempty"` // URL, pattern, statement, command, JSON path
+	Field    string `json:"field,omitempty"`    // JSON path into the answer: "workers", "pool.size"
+	Contains string `json:"contains,omitempty"`
+	Equals   string `json:"equals,omitempty"`
+	Absent   bool   `json:"absent,omitempty"`    // a null level: what the other levels bring must not be there
+	Offset   int    `json:"offset,omitempty"`    // processes: added to the asked number (a master)
+	NotProof string `json:"not_proof,omitempty"` // why it cannot be proved; the answer is NotProved with this reason
+}
+
+// Method says how trials are planned.
+type Method string
+
+const (
+	MethodCompare       Method = "compare"
+	MethodOneAtATime    Method = "one-at-a-time"
+	MethodFactorial     Method = "factorial"
+	MethodRace          Method = "race"
+	MethodSearch        Method = "search"
+	MethodSwitchback    Method = "switchback"
+	MethodAuto          Method = "auto"
+	DefaultBlocks              = 28
+	DefaultMatters             = 0.03
+	DefaultCalibrations        = 6
+)
+
+// Design says how much to measure and what difference matters.
+type Design struct {
+	Method    Method        `json:"method"`
+	Blocks    int           `json:"blocks"`           // cap per stratum
+	Budget    time.Duration `json:"budget,omitempty"` // wall time of the whole run; 0: none
+	Matters   float64       `json:"matters"`          // 0.03: 3 %
+	Seed      uint64        `json:"seed"`
+	Calibrate int           `json:"calibrate"` // baseline trials before the first block
+}
+
+// HostSpec says where one side of a trial runs.
+type HostSpec struct {
+	CPUs  []int  `json:"cpus,omitempty"`  // pinned to these; empty: all
+	Agent string `json:"agent,omitempty"` // empty: this machine
+}
+
+// HTTPRequest is HTTPLoad rendered for a trial; it may still hold leased names
+// ({http}) which the load host replaces.
+type HTTPRequest struct {
+	URL         string            `json:"url"`
+	Method      string            `json:"method"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Body        string            `json:"body,omitempty"`
+	Connections int               `json:"connections"`
+	Timeout     time.Duration     `json:"timeout"`
+	Status      int               `json:"status,omitempty"` // 0: any 2xx
+	Expect      string            `json:"expect,omitempty"`
+	KeepAlive   bool              `json:"keep_alive"`
+}
+
+// LoadSpec is the load of one trial.
+type LoadSpec struct {
+	HTTP   *HTTPRequest  `json:"http,omitempty"`
+	WarmUp time.Duration `json:"warm_up"`
+	Window time.Duration `json:"window"`
+}
+
+// Bundle is everything a service host needs to bring a stack up: rendered but
+// for what only that host knows. Names it leases, and {hakaru.dir} (the place's
+// private directory) and {hakaru.exe} (this program), are replaced there, in
+// words, environment, files and URLs.
+type Bundle struct {
+	Run    string  `json:"run"`
+	Trial  Trial   `json:"trial"`
+	Leases []Lease `json:"leases,omitempty"`
+	Units  []Unit  `json:"units"` // in start order
+}
+
+// Lease is an address the host is to find: a free TCP port on loopback, or a
+// path for a unix socket.
+type Lease struct {
+	Name    string `json:"name"`
+	Unix    bool   `json:"unix,omitempty"`
+	Service string `json:"service,omitempty"` // who is to listen there; empty: any
+}
+
+// Unit is one program of a Bundle.
+type Unit struct {
+	Service string   `json:"service"`
+	Kind    string   `json:"kind"`
+	Argv    []string `json:"argv"`
+	Env     []EnvVar `json:"env,omitempty"`
+	Dir     string   `json:"dir"`
+	Files   []File   `json:"files,omitempty"` // paths relative to the private directory
+	User    string   `json:"user,omitempty"`
+	CPUs    []int    `json:"cpus,omitempty"`
+	Ready   Ready    `json:"ready"`
+	Stop    Stop     `json:"stop"`
+}
+
+// Place is a stack that is up.
+type Place struct {
+	ID      string        `json:"id"`
+	Dir     string        `json:"dir"`
+	Names   Names         `json:"names"` // leased values: "http" → "127.0.0.1:41234", "http.port", "http.host"
+	Units   []RunningUnit `json:"units"`
+	Took    time.Duration `json:"took"`              // until the last one was ready
+	Answers []Answer      `json:"answers,omitempty"` // the first right answers
+}
+
+// RunningUnit is one program of a place.
+type RunningUnit struct {
+	Service string        `json:"service"`
+	PID     int           `json:"pid"`
+	Argv    []string      `json:"argv"`
+	Cgroup  string        `json:"cgroup,omitempty"` // directory; empty where none could be made
+	Files   []File        `json:"files,omitempty"`  // as written, absolute paths
+	Ready   time.Duration `json:"ready"`
+}
+
+// Answer is what a readiness probe got.
+type Answer struct {
+	Service string `json:"service"`
+	Probe   string `json:"probe"`
+	Got     string `json:"got"` // status line and the beginning of the body
+}
+
+// Leftovers is what stopping a place found and did.
+type Leftovers struct {
+	Outputs  []Output      `json:"outputs,omitempty"`
+	Warnings []Warning     `json:"warnings,omitempty"` // had to be killed, left a process behind, …
+	Exits    []Exit        `json:"exits,omitempty"`
+	Took     time.Duration `json:"took"`
+}
+
+// Exit is how a unit's main process ended.
+type Exit struct {
+	Service string `json:"service"`
+	State   string `json:"state"` // "exit status 0", "signal: killed"
+	Forced  bool   `json:"forced,omitempty"`
+}
+
+// Output is what a unit wrote to stdout and stderr, the middle cut where it was long.
+type Output struct {
+	Service string `json:"service"`
+	Text    string `json:"text"`
+	Cut     int64  `json:"cut,omitempty"` // bytes left out of the middle
+}
+
+// Window is the common clock of load and watch: both begin at Start.
+type Window struct {
+	Start  time.Time     `json:"start"`
+	WarmUp time.Duration `json:"warm_up"`
+	Length time.Duration `json:"length"` // measured, after the warm-up
+}
+
+// Total is warm-up and measured window together.
+func (w Window) Total() time.Duration { return w.WarmUp + w.Length }
+
+// LoadReport is what the load host says when the load has ended.
+type LoadReport struct {
+	Buckets     []Bucket  `json:"buckets"`           // Good, Bad, Kinds, Latency, and Counters of the generator
+	Counters    []Counter `json:"counters"`          // the columns: cpu and cpu_wait of OfGenerator, cpus
+	Samples     []Sample  `json:"samples,omitempty"` // the first bad answers
+	Latency     []byte    `json:"latency,omitempty"` // of the measured window, good answers
+	Connections int       `json:"connections"`
+}
+
+// Sample is one bad answer in words.
+type Sample struct {
+	Kind ErrorKind `json:"kind"`
+	Text string    `json:"text"`
+}
+
+// Watched is what the service host saw during a window: the increase or value
+// of each counter in each bucket.
+type Watched struct {
+	Counters []Counter   `json:"counters"`
+	Buckets  [][]float64 `json:"buckets"` // [bucket][counter]
+	// Ended tells of units that died or were replaced during the window.
+	Ended    []Exit    `json:"ended,omitempty"`
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// Environment is the record of one machine, kept with a run.
+type Environment struct {
+	Hakaru   string            `json:"hakaru"` // version
+	Hostname string            `json:"hostname"`
+	Kernel   string            `json:"kernel"`
+	CPUModel string            `json:"cpu_model"`
+	CPUs     int               `json:"cpus"`
+	Memory   uint64            `json:"memory"`
+	Limits   map[string]string `json:"limits,omitempty"`   // nofile, somaxconn, port range, cgroup version, …
+	Programs map[string]string `json:"programs,omitempty"` // binary of a service → first line of its version
+}
+
+// Run is one campaign in the store.
+type Run struct {
+	ID         string      `json:"id"`
+	Name       string      `json:"name"`
+	Started    time.Time   `json:"started"`
+	Ended      *time.Time  `json:"ended,omitempty"`
+	State      RunState    `json:"state"`
+	Experiment Experiment  `json:"experiment"`
+	Service    Environment `json:"service_environment"`
+	Loader     Environment `json:"load_environment"`
+	Frozen     *Frozen     `json:"frozen,omitempty"`
+	Done       *Done       `json:"done,omitempty"`
+	Warnings   []Warning   `json:"warnings,omitempty"` // about the run as a whole
+}
+
+// RunState says how far a run has come.
+type RunState string
+
+const (
+	RunRunning     RunState = "running"
+	RunDone        RunState = "done"
+	RunInterrupted RunState = "interrupted"
+	RunFailed      RunState = "failed"
+)
