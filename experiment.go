@@ -388,6 +388,18 @@ type Run struct {
 	Warnings   []Warning   `json:"warnings,omitempty"` // about the run as a whole
 }
 
+// RunInfo is a run as one line of a list: what can be told without reading the
+// experiment and its trials.
+type RunInfo struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Started time.Time  `json:"started"`
+	Ended   *time.Time `json:"ended,omitempty"`
+	State   RunState   `json:"state"`
+	Trials  int        `json:"trials"` // void ones and calibration included
+	Void    int        `json:"void"`
+}
+
 // RunState says how far a run has come.
 type RunState string
 
