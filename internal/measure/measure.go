@@ -1,0 +1,232 @@
+// Package measure turns the buckets of one trial into its figures.
+//
+// It takes half-second buckets with their columns, the names of the services,
+// and which part of the trial is the measured window; it gives Measurements:
+// throughput, CPU time per request, share of errors, quantiles, memory, and
+// where the CPUs went. Every figure is a sum over whole buckets, so that
+// another warm-up can be cut from stored buckets later with the same code.
+//
+// It does not judge (internal/diagnose says what voids a trial, internal/compare
+// compares trials), reads no clock, and gives no figure that the buckets do not
+// hold: what was not watched is left out, never 0.
+package measure
+
+import (
+	"time"
+
+	"hakaru"
+	"hakaru/internal/latency"
+)
+
+// Metrics beside those of package hakaru: shown, never a goal.
+const (
+	CPU hakaru.Metric = "cpu" // CPUs in use: CPU seconds per second
+	Bad hakaru.Metric = "bad" // answers that were not good, of every kind
+)
+
+// Cut returns the buckets of the measured window: those that lie wholly within
+// warmUp..warmUp+length. A warm-up that is no multiple of a bucket is thereby
+// rounded up, and a window that ends within a bucket ends before it.
+func Cut(buckets []hakaru.Bucket, warmUp, length time.Duration) []hakaru.Bucket {
+	first, last := len(buckets), len(buckets)
+	for i, b := range buckets {
+		if b.At >= warmUp && i < first {
+			first = i
+		}
+		if b.At+hakaru.BucketWidth > warmUp+length {
+			last = i
+			break
+		}
+	}
+	return buckets[min(first, last):last]
+}
+
+// Sum is the total of a counter over the measured window. False where there is
+// no such column, where it is a gauge, where a bucket lacks it, or where the
+// window holds no whole bucket. Of two columns with the same name the first
+// counts.
+func Sum(buckets []hakaru.Bucket, counters []hakaru.Counter, warmUp, length time.Duration, name, of string) (float64, bool) {
+	return sum(Cut(buckets, warmUp, length), counters, name, of)
+}
+
+// Last is the value of a gauge in the last bucket of the measured window that
+// has it. False where there is none.
+func Last(buckets []hakaru.Bucket, counters []hakaru.Counter, warmUp, length time.Duration, name, of string) (float64, bool) {
+	return last(Cut(buckets, warmUp, length), counters, name, of)
+}
+
+func sum(window []hakaru.Bucket, counters []hakaru.Counter, name, of string) (float64, bool) {
+	column := columnOf(counters, name, of)
+	if column < 0 || counters[column].Gauge || len(window) == 0 {
+		return 0, false
+	}
+	total := 0.0
+	for _, b := range window {
+		if column >= len(b.Counters) {
+			return 0, false
+		}
+		total += b.Counters[column]
+	}
+	return total, true
+}
+
+func last(window []hakaru.Bucket, counters []hakaru.Counter, name, of string) (float64, bool) {
+	column := columnOf(counters, name, of)
+	if column < 0 || !counters[column].Gauge {
+		return 0, false
+	}
+	for i := len(window) - 1; i >= 0; i-- {
+		if column < len(window[i].Counters) {
+			return window[i].Counters[column], true
+		}
+	}
+	return 0, false
+}
+
+func columnOf(counters []hakaru.Counter, name, of string) int {
+	for i, c := range counters {
+		if c.Name == name && c.Of == of {
+			return i
+		}
+	}
+	return -1
+}
+
+// Window returns the figures of the measured window. With n whole buckets in
+// it, T = n·BucketWidth its length, and sums over those buckets:
+//
+//	throughput       good / T                                   1/s
+//	cpu_per_request  cpu of the services / good                 s    whole and per service
+//	errors           bad' / (good + bad')                       ratio
+//	                 bad' = bad without what the load host did wrong (ErrorKind.Load)
+//	p50, p99         quantiles of the merged histograms         s    service time of a closed loop
+//	memory           of the last bucket                         B    whole and per service
+//	cpu              cpu / T of each service, the generator,    cpus
+//	                 the host, and the others:
+//	                 host − services − generator, at least 0
+//	bad              bad, of every kind                         1
+//
+// A figure of the whole is given only where every service has its part. p50 and
+// p99 are left out where a histogram cannot be read: half a distribution would
+// be another one. Without a whole bucket there is no figure.
+func Window(buckets []hakaru.Bucket, counters []hakaru.Counter, services []string, warmUp, length time.Duration) []hakaru.Measurement {
+	window := Cut(buckets, warmUp, length)
+	if len(window) == 0 {
+		return nil
+	}
+	seconds := (time.Duration(len(window)) * hakaru.BucketWidth).Seconds()
+
+	var good, bad, own uint64
+	for _, b := range window {
+		good += b.Good
+		bad += b.Bad
+		for kind, n := range b.Kinds {
+			if hakaru.ErrorKind(kind).Load() {
+				own += n
+			}
+		}
+	}
+
+	var out []hakaru.Measurement
+	add := func(m hakaru.Metric, of string, value float64, unit string) {
+		out = append(out, hakaru.Measurement{Metric: m, Of: of, Value: value, Unit: unit})
+	}
+
+	add(hakaru.Throughput, "", float64(good)/seconds, "1/s")
+
+	if good > 0 {
+		each, whole, all := perService(services, func(s string) (float64, bool) {
+			return sum(window, counters, hakaru.CounterCPU, s)
+		})
+		if all {
+			add(hakaru.CPUPerRequest, "", whole/float64(good), "s")
+		}
+		for _, s := range each {
+			add(hakaru.CPUPerRequest, s.of, s.value/float64(good), "s")
+		}
+	}
+
+	theirs := bad - min(own, bad)
+	if good+theirs > 0 {
+		add(hakaru.Errors, "", float64(theirs)/float64(good+theirs), "ratio")
+	}
+
+	if h := merged(window); h != nil && h.Count() > 0 {
+		add(hakaru.P50, "", h.Quantile(0.50).Seconds(), "s")
+		add(hakaru.P99, "", h.Quantile(0.99).Seconds(), "s")
+	}
+
+	each, whole, all := perService(services, func(s string) (float64, bool) {
+		return last(window[len(window)-1:], counters, hakaru.CounterMemory, s)
+	})
+	if all {
+		add(hakaru.Memory, "", whole, "B")
+	}
+	for _, s := range each {
+		add(hakaru.Memory, s.of, s.value, "B")
+	}
+
+	addCPUs(window, counters, services, seconds, add)
+	add(Bad, "", float64(bad), "1")
+	return out
+}
+
+// addCPUs says where the machine's CPUs went.
+func addCPUs(window []hakaru.Bucket, counters []hakaru.Counter, services []string, seconds float64,
+	add func(hakaru.Metric, string, float64, string)) {
+
+	each, used, all := perService(services, func(s string) (float64, bool) {
+		return sum(window, counters, hakaru.CounterCPU, s)
+	})
+	for _, s := range each {
+		add(CPU, s.of, s.value/seconds, "cpus")
+	}
+	generator, haveGenerator := sum(window, counters, hakaru.CounterCPU, hakaru.OfGenerator)
+	if haveGenerator {
+		add(CPU, hakaru.OfGenerator, generator/seconds, "cpus")
+	}
+	host, haveHost := sum(window, counters, hakaru.CounterCPU, hakaru.OfHost)
+	if !haveHost {
+		return
+	}
+	if all && haveGenerator {
+		// The host's figure is counted in ticks and read at another moment than
+		// the processes' own, so that the rest can come out a little below 0.
+		add(CPU, hakaru.OfOthers, max(host-used-generator, 0)/seconds, "cpus")
+	}
+	add(CPU, hakaru.OfHost, host/seconds, "cpus")
+}
+
+type part struct {
+	of    string
+	value float64
+}
+
+// perService returns each service's part, their sum, and whether every service
+// has one. Of no services there is no whole.
+func perService(services []string, value func(string) (float64, bool)) (each []part, whole float64, all bool) {
+	all = len(services) > 0
+	for _, s := range services {
+		v, ok := value(s)
+		if !ok {
+			all = false
+			continue
+		}
+		each = append(each, part{s, v})
+		whole += v
+	}
+	return each, whole, all
+}
+
+// merged is the histogram of all buckets, nil where one cannot be read.
+func merged(window []hakaru.Bucket) *latency.Histogram {
+	var all latency.Histogram
+	for _, b := range window {
+		h, err := latency.Decode(b.Latency)
+		if err != nil {
+			return nil
+		}
+		all.Merge(h)
+	}
+	return &all
+}
