@@ -105,6 +105,8 @@ const (
 	CounterThrottled      = "throttled"       // seconds throttled by a CPU quota
 	CounterStolen         = "stolen"          // CPU seconds taken by the hypervisor
 	CounterCPUs           = "cpus"            // CPUs available to it (gauge)
+	CounterConnects       = "connects"        // connections the generator opened
+	CounterRetried        = "retried"         // requests sent again because the service had closed an idle connection
 )
 
 // Measurement is one figure of one trial, over its measured window.
