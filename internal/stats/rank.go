@@ -35,7 +35,7 @@ func SignedRankIndex(n int, level float64) (k int, ok bool) {
 		return 0, false
 	}
 	cdf := SignedRankCDF(n)
-	k = len(cdf) - 1
+	k = (n*(n+1)/2 - 1) / 2 // the middle, which no level below 1 reaches
 	for cdf[k] > level/2 {
 		k--
 	}

@@ -1,0 +1,322 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/stats"
+)
+
+// exactFrom is the number of blocks from which signed ranks are used; below it
+// they have no interval at the levels of a look, and t is used.
+const exactFrom = 10
+
+// Codes of the warnings that a comparison may carry.
+const (
+	WarnNoLook     = "no_look"     // no planned look is reached
+	WarnNoInterval = "no_interval" // too few values for an interval at this level
+	WarnMissing    = "missing"     // blocks that lack the metric were left out
+	WarnCannotAct  = "cannot_act"  // the settings that differ need longer than the window
+	WarnDrift      = "drift"       // the machine's speed moved between blocks
+	WarnUnusable   = "unusable"    // one of the two could not be run
+)
+
+// shown are the metrics given beside the goal, in this order.
+var shown = [...]hakaru.Metric{
+	hakaru.Throughput, hakaru.CPUPerRequest, hakaru.P50, hakaru.P99, hakaru.Errors, hakaru.Memory,
+}
+
+// Compare gives, for each stratum and pair, the goal judged at the last planned
+// look reached, and the other metrics over the same blocks, unjudged. Before the
+// first look a pair has Blocks 0, no interval, and the warning no_look. A metric
+// that was zero in a trial (no errors at all) has no logarithm and is left out.
+func Compare(exp *hakaru.Experiment, frozen hakaru.Frozen, history []hakaru.Result) []hakaru.Comparison {
+	l := read(exp, frozen, history)
+	var all []hakaru.Comparison
+	for _, s := range l.strata {
+		for _, p := range s.pairs {
+			if p.judged == nil {
+				all = append(all, s.unjudged(p))
+				continue
+			}
+			all = append(all, *p.judged)
+			for _, metric := range shown {
+				if metric == exp.Goal {
+					continue
+				}
+				if v := s.values(metric, p.Pair, p.judged.Blocks); v.zero == 0 && len(v.d) > 1 {
+					all = append(all, s.measure(v, p.Pair))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// unjudged is the comparison of a pair before its first look.
+func (s *Stratum) unjudged(p *standing) hakaru.Comparison {
+	c := hakaru.Comparison{
+		Metric: s.ledger.exp.Goal, At: s.At, Base: p.Base, Other: p.Other, Judged: true, Level: s.ledger.frozen.Level,
+	}
+	for _, v := range []string{p.Base, p.Other} {
+		if u, lost := s.unusable[v]; lost {
+			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnUnusable,
+				Message: fmt.Sprintf("%s could not be run (%s): %s", v, u.Reason, u.Evidence)})
+		}
+	}
+	message := "no look reached"
+	if looks := s.ledger.frozen.Looks; len(looks) > 0 && c.Warnings == nil {
+		message = fmt.Sprintf("no look reached: %d of the %d blocks before the first one are complete", len(s.blocks), looks[0])
+		c.MoreBlocks = max(looks[0], s.ledger.frozen.Noise.BlocksNeeded[c.Metric]) - len(s.blocks)
+	}
+	c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnNoLook, Message: message})
+	return c
+}
+
+// look judges every pair that is still open at the number of blocks now
+// complete. A pair that gets a verdict keeps it: its variant leaves the blocks.
+func (s *Stratum) look() {
+	exp := s.ledger.exp
+	for _, p := range s.pairs {
+		if p.settled {
+			continue
+		}
+		v := s.values(exp.Goal, p.Pair, len(s.blocks))
+		c := s.measure(v, p.Pair)
+		c.Judged = true
+		if missing := v.missing + v.zero; missing > 0 {
+			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnMissing,
+				Message: fmt.Sprintf("%d of %d blocks have no %s above zero of both and were left out", missing, len(s.blocks), exp.Goal)})
+		}
+		if names, needs := s.cannotAct(p.Pair); names != nil {
+			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnCannotAct,
+				Message: fmt.Sprintf("%s and %s differ only in %s, which needs %v to act: longer than the measured window, so no verdict is given",
+					p.Base, p.Other, strings.Join(names, ", "), needs)})
+			p.settled = true
+		} else {
+			c.Verdict = s.verdict(&c)
+			p.settled = c.Verdict != hakaru.Unclear
+			if !p.settled {
+				c.MoreBlocks = s.more(v, &c)
+			}
+		}
+		if moved, chance := v.arms.Drift(); chance < 0.01 {
+			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnDrift,
+				Message: fmt.Sprintf("the machine drifted by %.2g %% between blocks; comparisons are made within blocks", 100*math.Expm1(moved))})
+		}
+		p.judged = &c
+	}
+}
+
+// values are one metric of one pair over the first n complete blocks, as
+// logarithms: noise multiplies, so ratios become differences.
+type values struct {
+	metric      hakaru.Metric
+	n           int
+	arms        stats.Blocks // every arm that is in all of the blocks used
+	base, other int          // indices into arms
+	d           []float64    // other minus base, by block
+	missing     int          // blocks left out: one of the two lacks the metric
+	zero        int          // … or has it at zero or below, where no logarithm is
+}
+
+func (s *Stratum) values(metric hakaru.Metric, pair hakaru.Pair, n int) values {
+	v := values{metric: metric, n: n}
+	var used []map[string]*hakaru.Result
+	for _, block := range s.blocks[:n] {
+		base, hasBase := block[pair.Base].Measured(metric)
+		other, hasOther := block[pair.Other].Measured(metric)
+		switch {
+		case !hasBase || !hasOther:
+			v.missing++
+		case !(base > 0 && other > 0):
+			v.zero++
+		default:
+			used = append(used, block)
+			v.d = append(v.d, math.Log(other)-math.Log(base))
+		}
+	}
+	for _, variant := range s.ledger.exp.Variants {
+		arm := make([]float64, 0, len(used))
+		for _, block := range used {
+			if r := block[variant.Name]; r != nil {
+				if x, has := r.Measured(metric); has && x > 0 {
+					arm = append(arm, math.Log(x))
+				}
+			}
+		}
+		if len(arm) < len(used) || len(arm) == 0 {
+			continue
+		}
+		switch variant.Name {
+		case pair.Base:
+			v.base = len(v.arms)
+		case pair.Other:
+			v.other = len(v.arms)
+		}
+		v.arms = append(v.arms, arm)
+	}
+	return v
+}
+
+// interval is the pooled t interval below ten blocks and the exact signed-rank
+// interval from then on (METHOD.md §5 (a) 2).
+func (v *values) interval(level float64) (stats.Interval, bool) {
+	if len(v.d) >= exactFrom {
+		return stats.HodgesLehmann(v.d, level)
+	}
+	return v.arms.Difference(v.base, v.other, level)
+}
+
+func (s *Stratum) measure(v values, pair hakaru.Pair) hakaru.Comparison {
+	level := s.ledger.frozen.Level
+	c := hakaru.Comparison{
+		Metric: v.metric, At: s.At, Base: pair.Base, Other: pair.Other,
+		Blocks: v.n, Trials: 2 * len(v.d), Level: level,
+	}
+	if v.n > len(v.d) && v.metric != s.ledger.exp.Goal {
+		c.Blocks = len(v.d)
+	}
+	at, ok := v.interval(level)
+	same, okSame := v.interval(2 * level)
+	if !ok || !okSame {
+		c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnNoInterval,
+			Message: fmt.Sprintf("%d values are too few for an interval at level %.2g", len(v.d), level)})
+		if len(v.d) > 0 {
+			c.Ratio = math.Exp(stats.Median(v.d))
+		}
+		return c
+	}
+	c.Ratio, c.Low, c.High = math.Exp(at.Estimate), math.Exp(at.Low), math.Exp(at.High)
+	c.SameLow, c.SameHigh = math.Exp(same.Low), math.Exp(same.High)
+	return c
+}
+
+// verdict is METHOD.md §5 (e). "Same" comes first: a difference that is real
+// and too small to matter is no reason to change anything.
+func (s *Stratum) verdict(c *hakaru.Comparison) hakaru.Verdict {
+	matters := 1 + s.ledger.frozen.Matters
+	switch {
+	case c.Low == 0: // no interval
+		return hakaru.Unclear
+	case c.SameLow > 1/matters && c.SameHigh < matters:
+		return hakaru.Same
+	case c.Low > 1:
+		return direction(c.Metric.HigherIsBetter())
+	case c.High < 1:
+		return direction(!c.Metric.HigherIsBetter())
+	}
+	return hakaru.Unclear
+}
+
+func direction(better bool) hakaru.Verdict {
+	if better {
+		return hakaru.Better
+	}
+	return hakaru.Worse
+}
+
+// more is about how many further blocks would decide, if the ratio is what it
+// seems to be: either clear of no difference, or inside what does not matter,
+// whichever is nearer.
+func (s *Stratum) more(v values, c *hakaru.Comparison) int {
+	if c.Low == 0 {
+		return 0
+	}
+	level, n := c.Level, float64(len(v.d))
+	var sd float64
+	if len(v.d) >= exactFrom {
+		// The rank interval's width, so that outliers count as little as they
+		// do in the interval itself.
+		sd = math.Log(c.High/c.Low) / 2 * math.Sqrt(n) / stats.NormalQuantile(1-level/2)
+	} else {
+		s, _ := v.arms.Residual()
+		sd = math.Sqrt2 * s
+	}
+	moved, matters := math.Abs(math.Log(c.Ratio)), math.Log1p(s.ledger.frozen.Matters)
+	need := math.MaxInt
+	if moved > 0 {
+		need = stats.BlocksToReach(sd, moved, level)
+	}
+	if moved < matters {
+		need = min(need, stats.BlocksToReach(sd, matters-moved, 2*level))
+	}
+	return max(1, need-v.n)
+}
+
+// cannotAct returns the settings in which a pair differs when none of them can
+// act within the window of any of its trials, and the shortest time that would
+// have let one act.
+func (s *Stratum) cannotAct(pair hakaru.Pair) (names []string, needs time.Duration) {
+	exp := s.ledger.exp
+	var window time.Duration
+	for _, block := range s.blocks {
+		for _, v := range []string{pair.Base, pair.Other} {
+			window = max(window, block[v].Window)
+		}
+	}
+	for _, name := range differing(exp, pair) {
+		after, known := exp.ActsAfter[name]
+		if _, bare, qualified := strings.Cut(name, "."); !known && qualified {
+			after, known = exp.ActsAfter[bare]
+		}
+		if !known || after <= window {
+			return nil, 0
+		}
+		if names == nil || after < needs {
+			needs = after
+		}
+		names = append(names, name)
+	}
+	return names, needs
+}
+
+// differing names the settings whose values differ between the variants of a
+// pair: "service.name" where the setting says whose it is.
+func differing(exp *hakaru.Experiment, pair hakaru.Pair) []string {
+	base, other := settings(exp, pair.Base), settings(exp, pair.Other)
+	var names []string
+	for _, from := range []map[string]string{base, other} {
+		for name := range from {
+			a, inBase := base[name]
+			b, inOther := other[name]
+			if inBase != inOther || a != b {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// settings are the values in force under a variant; a null one is not there.
+func settings(exp *hakaru.Experiment, variant string) map[string]string {
+	values := map[string]string{}
+	put := func(owner string, list []hakaru.Setting) {
+		for _, x := range list {
+			name, service := x.Name, owner
+			if x.Service != "" {
+				service = x.Service
+			}
+			if service != "" && len(exp.Services) > 1 {
+				name = service + "." + name
+			}
+			if x.Value == nil {
+				delete(values, name)
+			} else {
+				values[name] = *x.Value
+			}
+		}
+	}
+	for _, service := range exp.Services {
+		put(service.Name, service.Base)
+	}
+	if v, ok := exp.Variant(variant); ok {
+		put("", v.Settings)
+	}
+	return values
+}

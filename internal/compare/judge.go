@@ -1,0 +1,134 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"hakaru"
+)
+
+// Judge says who is recommended in each stratum, from comparisons and limits
+// that Compare and Limits gave for the same history.
+func Judge(exp *hakaru.Experiment, frozen hakaru.Frozen, history []hakaru.Result,
+	comparisons []hakaru.Comparison, limits []hakaru.LimitResult) Outcome {
+	l := read(exp, frozen, history)
+	var o Outcome
+	for i := range history {
+		if history[i].Void != nil {
+			o.VoidTrials++
+		}
+	}
+	if r := l.CalibrationFailed(); r != nil && own(l.trials[r.Block][r.Variant]) {
+		o.Unusable = append(o.Unusable, UnusableVariant{r.Variant, r.At, r.Void.Reason, r.Void.Evidence})
+	}
+	for _, s := range l.strata {
+		a := s.answer(comparisons, limits)
+		o.Strata = append(o.Strata, a)
+		o.Complete += a.Blocks
+		o.Dropped += a.Dropped
+		o.ViolatesLimit = o.ViolatesLimit || len(a.Violated) > 0
+		for _, v := range exp.Variants {
+			if u, lost := s.unusable[v.Name]; lost {
+				o.Unusable = append(o.Unusable, u)
+			}
+		}
+	}
+	o.State = overall(o.Strata)
+	if text, _ := l.Prevailing(); text != "" {
+		o.State = StateVoid
+	}
+	return o
+}
+
+// overall is the state of the run: the first of these that any stratum has,
+// and void only where no stratum has another.
+func overall(answers []Answer) State {
+	for _, state := range []State{StateBetter, StateUnclear, StateNoneBetter, StateSame} {
+		if slices.ContainsFunc(answers, func(a Answer) bool { return a.State == state }) {
+			return state
+		}
+	}
+	return StateVoid
+}
+
+func (s *Stratum) answer(comparisons []hakaru.Comparison, limits []hakaru.LimitResult) Answer {
+	base, key := s.ledger.exp.Baseline, hakaru.AtKey(s.At)
+	a := Answer{At: s.At, Blocks: len(s.blocks), Dropped: s.Dropped}
+	held := func(variant string, verdict hakaru.LimitVerdict) (metrics []hakaru.Metric) {
+		for _, l := range limits {
+			if l.Variant == variant && l.Verdict == verdict && hakaru.AtKey(l.At) == key {
+				metrics = append(metrics, l.Metric)
+			}
+		}
+		return metrics
+	}
+	var judged, better []hakaru.Comparison
+	same := true
+	for _, c := range comparisons {
+		if !c.Judged || hakaru.AtKey(c.At) != key {
+			continue
+		}
+		if _, lost := s.unusable[c.Other]; lost || c.Base != base {
+			continue
+		}
+		judged = append(judged, c)
+		same = same && c.Verdict == hakaru.Same
+		switch {
+		case c.Verdict == hakaru.Unclear:
+			a.Undecided = append(a.Undecided, c.Other)
+		case c.Verdict == hakaru.Better && held(c.Other, hakaru.Violates) != nil:
+			a.Excluded = append(a.Excluded, c.Other)
+		case c.Verdict == hakaru.Better:
+			better = append(better, c)
+		}
+	}
+	hasPairs := len(s.pairs) > 0
+	if s.baselineLost() || (hasPairs && len(judged) == 0) || (len(s.blocks) == 0 && s.Dropped > 0) {
+		a.State = StateVoid
+		return a
+	}
+	a.Winner = base
+	switch {
+	case len(better) > 0:
+		a.State = StateBetter
+		// The first in the file wins where two are exactly equal.
+		slices.SortStableFunc(better, func(x, y hakaru.Comparison) int {
+			return cmp.Compare(improvement(y), improvement(x))
+		})
+		a.Winner = better[0].Other
+		for _, c := range better[1:] {
+			if overlap(c, better[0]) && !distinguished(comparisons, key, c.Other, a.Winner) {
+				a.Ties = append(a.Ties, c.Other)
+			}
+		}
+	case len(a.Undecided) > 0:
+		a.State = StateUnclear
+	case hasPairs && same:
+		a.State = StateSame
+	default:
+		a.State = StateNoneBetter
+	}
+	a.Violated, a.NotShown = held(a.Winner, hakaru.Violates), held(a.Winner, hakaru.NotShown)
+	return a
+}
+
+// improvement is the log ratio in the direction of better.
+func improvement(c hakaru.Comparison) float64 {
+	if c.Metric.HigherIsBetter() {
+		return math.Log(c.Ratio)
+	}
+	return -math.Log(c.Ratio)
+}
+
+func overlap(a, b hakaru.Comparison) bool { return a.Low <= b.High && b.Low <= a.High }
+
+// distinguished reports whether a pair of the experiment compared the two
+// directly and found one better.
+func distinguished(comparisons []hakaru.Comparison, key, x, y string) bool {
+	return slices.ContainsFunc(comparisons, func(c hakaru.Comparison) bool {
+		return c.Judged && hakaru.AtKey(c.At) == key &&
+			(c.Base == x && c.Other == y || c.Base == y && c.Other == x) &&
+			(c.Verdict == hakaru.Better || c.Verdict == hakaru.Worse)
+	})
+}

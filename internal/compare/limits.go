@@ -1,0 +1,146 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"hakaru"
+	"hakaru/internal/stats"
+)
+
+const (
+	limitLevel  = 0.05 // a limit's interval is one of 95 %
+	limitTrials = 3    // below these no interval over trials says anything
+)
+
+// Limits tells for each stratum, limit and variant whether the limit is met,
+// over all compare trials that are not void (those of a dropped block too: a
+// limit is about the variant alone, not about a pair). Upper end below the
+// limit: meets; lower end above: violates; else not shown (METHOD.md §6).
+// Variants without any trial in a stratum are there, as not shown.
+func Limits(exp *hakaru.Experiment, history []hakaru.Result) []hakaru.LimitResult {
+	var all []hakaru.LimitResult
+	for _, at := range exp.Strata {
+		key := hakaru.AtKey(at)
+		trials := map[string][]*hakaru.Result{}
+		for i := range history {
+			r := &history[i]
+			if r.Phase == hakaru.Compare && r.Void == nil && hakaru.AtKey(r.At) == key {
+				trials[r.Variant] = append(trials[r.Variant], r)
+			}
+		}
+		for _, limit := range exp.Limits {
+			for _, v := range exp.Variants {
+				r := hakaru.LimitResult{Metric: limit.Metric, At: at, Variant: v.Name,
+					Limit: limit.Bound, Atleast: limit.AtLeast, Trials: len(trials[v.Name])}
+				if limit.Metric == hakaru.Errors {
+					judgeErrors(&r, trials[v.Name])
+				} else {
+					judgeMetric(&r, trials[v.Name])
+				}
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// judgeMetric takes the t interval of the logarithm over trials.
+func judgeMetric(r *hakaru.LimitResult, trials []*hakaru.Result) {
+	var logs []float64
+	for _, t := range trials {
+		if x, ok := t.Measured(r.Metric); ok && x > 0 {
+			logs = append(logs, math.Log(x))
+		}
+	}
+	r.Trials = len(logs)
+	if len(logs) == 0 {
+		r.Reason = fmt.Sprintf("no trial measured %s above zero", r.Metric)
+		return
+	}
+	r.Value = math.Exp(stats.Mean(logs))
+	r.Low, r.High = r.Value, r.Value
+	if iv, ok := stats.StudentInterval(logs, limitLevel); ok {
+		r.Low, r.High = math.Exp(iv.Low), min(math.Exp(iv.High), math.MaxFloat64)
+	}
+	if r.Metric == hakaru.P50 || r.Metric == hakaru.P99 {
+		// Every load of this version is a closed loop: a slow service slows its
+		// own load down, so its quantiles are no evidence (METHOD.md §0).
+		r.Reason = "latency of a closed loop is not evidence: a limit on it needs an open loop at a fixed rate, which this version does not have"
+		return
+	}
+	decide(r)
+}
+
+// judgeErrors unites the t interval of the shares over trials with the exact
+// interval of the pooled counts. The first is too short when no trial has an
+// error, the second when errors come in some trials and not in others.
+func judgeErrors(r *hakaru.LimitResult, trials []*hakaru.Result) {
+	var shares []float64
+	var bad, total uint64
+	for _, t := range trials {
+		b, n := answers(t)
+		bad, total = bad+b, total+n
+		if share, ok := t.Measured(hakaru.Errors); ok {
+			shares = append(shares, share)
+		} else if n > 0 {
+			shares = append(shares, float64(b)/float64(n))
+		}
+	}
+	r.Trials = len(shares)
+	if len(shares) == 0 {
+		r.Reason = "no trial counted answers"
+		return
+	}
+	r.Value = stats.Mean(shares)
+	r.Low, r.High = r.Value, r.Value
+	if iv, ok := stats.StudentInterval(shares, limitLevel); ok {
+		r.Low, r.High = iv.Low, iv.High
+	}
+	if total > 0 {
+		exact := stats.ClopperPearson(bad, total, limitLevel)
+		r.Value = exact.Estimate
+		r.Low, r.High = min(r.Low, exact.Low), max(r.High, exact.High)
+	}
+	r.Low, r.High = max(0, r.Low), min(1, r.High)
+	decide(r)
+}
+
+// answers counts, in the measured window, the answers that the service got
+// wrong and all answers; what the load host did wrong counts as neither.
+func answers(t *hakaru.Result) (bad, total uint64) {
+	end := t.WarmUp + t.Window
+	for _, b := range t.Buckets {
+		if b.At < t.WarmUp || (t.Window > 0 && b.At >= end) || (b.Variant != "" && b.Variant != t.Variant) {
+			continue
+		}
+		wrong := b.Bad
+		for kind, n := range b.Kinds {
+			if hakaru.ErrorKind(kind).Load() {
+				wrong -= min(n, wrong)
+			}
+		}
+		bad += wrong
+		total += b.Good + wrong
+	}
+	return bad, total
+}
+
+func decide(r *hakaru.LimitResult) {
+	if r.Trials < limitTrials {
+		r.Reason = fmt.Sprintf("needs %d trials, has %d", limitTrials, r.Trials)
+		return
+	}
+	above, below := r.Low > r.Limit, r.High < r.Limit
+	if r.Atleast {
+		above, below = r.High < r.Limit, r.Low > r.Limit
+	}
+	switch {
+	case below:
+		r.Verdict = hakaru.Meets
+	case above:
+		r.Verdict = hakaru.Violates
+	default:
+		r.Reason = "the interval contains the limit"
+	}
+}
