@@ -84,7 +84,7 @@ func (s *Stratum) answer(comparisons []hakaru.Comparison, limits []hakaru.LimitR
 		}
 	}
 	hasPairs := len(s.pairs) > 0
-	if s.baselineLost() || (hasPairs && len(judged) == 0) || (len(s.blocks) == 0 && s.Dropped > 0) {
+	if s.baselineLost() || s.ledger.CalibrationFailed() != nil || (hasPairs && len(judged) == 0) || (len(s.blocks) == 0 && s.Dropped > 0) {
 		a.State = StateVoid
 		return a
 	}
@@ -96,9 +96,23 @@ func (s *Stratum) answer(comparisons []hakaru.Comparison, limits []hakaru.LimitR
 		slices.SortStableFunc(better, func(x, y hakaru.Comparison) int {
 			return cmp.Compare(improvement(y), improvement(x))
 		})
-		a.Winner = better[0].Other
-		for _, c := range better[1:] {
-			if overlap(c, better[0]) && !distinguished(comparisons, key, c.Other, a.Winner) {
+		lead := better[0]
+		// Two that were compared directly are told apart by that, which has
+		// more blocks than two early verdicts against the baseline.
+		for range better {
+			if i := slices.IndexFunc(better, func(c hakaru.Comparison) bool {
+				return direct(comparisons, key, c.Other, lead.Other) == hakaru.Better
+			}); i >= 0 {
+				lead = better[i]
+			}
+		}
+		a.Winner = lead.Other
+		for _, c := range better {
+			if c.Other == lead.Other {
+				continue
+			}
+			verdict := direct(comparisons, key, c.Other, lead.Other)
+			if verdict == hakaru.Same || (verdict == hakaru.Unclear && overlap(c, lead)) {
 				a.Ties = append(a.Ties, c.Other)
 			}
 		}
@@ -123,12 +137,23 @@ func improvement(c hakaru.Comparison) float64 {
 
 func overlap(a, b hakaru.Comparison) bool { return a.Low <= b.High && b.Low <= a.High }
 
-// distinguished reports whether a pair of the experiment compared the two
-// directly and found one better.
-func distinguished(comparisons []hakaru.Comparison, key, x, y string) bool {
-	return slices.ContainsFunc(comparisons, func(c hakaru.Comparison) bool {
-		return c.Judged && hakaru.AtKey(c.At) == key &&
-			(c.Base == x && c.Other == y || c.Base == y && c.Other == x) &&
-			(c.Verdict == hakaru.Better || c.Verdict == hakaru.Worse)
-	})
+// direct is the verdict on x against y where the experiment has that pair, in
+// either direction; Unclear where it has not.
+func direct(comparisons []hakaru.Comparison, key, x, y string) hakaru.Verdict {
+	for _, c := range comparisons {
+		if !c.Judged || hakaru.AtKey(c.At) != key {
+			continue
+		}
+		switch {
+		case c.Other == x && c.Base == y:
+			return c.Verdict
+		case c.Other == y && c.Base == x && c.Verdict == hakaru.Better:
+			return hakaru.Worse
+		case c.Other == y && c.Base == x && c.Verdict == hakaru.Worse:
+			return hakaru.Better
+		case c.Other == y && c.Base == x:
+			return c.Verdict
+		}
+	}
+	return hakaru.Unclear
 }

@@ -144,9 +144,6 @@ func (l *Ledger) stratum(at map[string]string) *Stratum {
 	return nil
 }
 
-// Attempts are the results of one variant in one block, in order.
-func (l *Ledger) Attempts(n int, variant string) []*hakaru.Result { return l.trials[n][variant] }
-
 // Enter reads block n, planned in stratum s with the members that s has now.
 func (l *Ledger) Enter(n int, s *Stratum) BlockState {
 	valid := map[string]*hakaru.Result{}
@@ -328,12 +325,7 @@ func (s *Stratum) Members() []string {
 
 // Finished reports whether the stratum wants no more blocks.
 func (s *Stratum) Finished() bool {
-	return s.baselineLost() || s.Settled() || s.nextLook() == 0
-}
-
-// Settled reports whether no pair of the stratum waits for a verdict.
-func (s *Stratum) Settled() bool {
-	return !slices.ContainsFunc(s.pairs, func(p *standing) bool { return !p.settled })
+	return s.baselineLost() || s.Undecided() == 0 || s.nextLook() == 0
 }
 
 // nextLook is the number of complete blocks at the next planned look, 0 after
@@ -362,3 +354,33 @@ func (s *Stratum) MustWait() bool {
 
 // Complete is the number of complete blocks.
 func (s *Stratum) Complete() int { return len(s.blocks) }
+
+// Undecided is the number of pairs that still wait for a verdict.
+func (s *Stratum) Undecided() int {
+	n := 0
+	for _, p := range s.pairs {
+		if !p.settled {
+			n++
+		}
+	}
+	return n
+}
+
+// Attempt is the result of one trial, nil where the history has none.
+func (l *Ledger) Attempt(k hakaru.Key) *hakaru.Result {
+	for _, r := range l.trials[k.Block][k.Variant] {
+		if r.Attempt == k.Attempt {
+			return r
+		}
+	}
+	return nil
+}
+
+// Calibration are all attempts of the calibration trials, in order of blocks.
+func (l *Ledger) Calibration() []hakaru.Result {
+	all := make([]hakaru.Result, len(l.calibration))
+	for i, r := range l.calibration {
+		all[i] = *r
+	}
+	return all
+}

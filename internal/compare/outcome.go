@@ -24,11 +24,12 @@ type Answer struct {
 	State State             `json:"state"`
 	// Winner is the variant recommended: among the usable ones that are better
 	// than the baseline and violate no limit the one with the largest
-	// improvement, otherwise the baseline. Empty where State is Void.
+	// improvement, unless a pair says directly that another is better; otherwise
+	// the baseline. Empty where State is StateVoid.
 	Winner string `json:"winner,omitempty"`
 	// Ties are better than the baseline too, violate no limit, and are not
-	// distinguished from Winner: their intervals overlap and no pair says
-	// which of the two is better.
+	// distinguished from Winner: a pair says so directly, or there is no such
+	// pair with a verdict and their intervals overlap.
 	Ties []string `json:"ties,omitempty"`
 	// Excluded were better than the baseline and violate a limit.
 	Excluded []string `json:"excluded,omitempty"`

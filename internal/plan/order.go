@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"time"
+
+	"hakaru"
+	"hakaru/internal/compare"
+	"hakaru/internal/stats"
+)
+
+// roundStream keeps the shuffles of strata apart from those within blocks,
+// whose streams are the block numbers.
+const roundStream = 1 << 32
+
+// shuffled is a random order of 0…n-1.
+func shuffled(n int, seed, stream uint64) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	stats.Shuffle(order, seed, stream)
+	return order
+}
+
+// Outline is what would be run if no trial is void, no calibration trial
+// changes the number of blocks, and nothing is decided before the last look.
+func Outline(exp *hakaru.Experiment) ([]hakaru.Block, error) {
+	if _, err := New(exp, nil); err != nil {
+		return nil, err
+	}
+	p := &blocks{exp: exp}
+	var all []hakaru.Block
+	for n := 1; n <= exp.Design.Calibrate; n++ {
+		all = append(all, p.calibration(n))
+	}
+	return append(all, p.outline(compare.Freeze(exp, nil))...), nil
+}
+
+func (p *blocks) outline(frozen hakaru.Frozen) []hakaru.Block {
+	var all []hakaru.Block
+	l := compare.NewLedger(p.exp, frozen, nil)
+	n := p.exp.Design.Calibrate
+	for round := range frozen.Blocks {
+		for _, i := range shuffled(len(l.Strata()), p.exp.Design.Seed, roundStream+uint64(round)) {
+			s := l.Strata()[i]
+			if members := s.Members(); len(members) > 0 {
+				n++
+				all = append(all, block(n, hakaru.Compare, s.At, p.order(n, members)))
+			}
+		}
+	}
+	return all
+}
+
+// Estimate is the longest time the run takes, and its trials, if one trial takes
+// as long as trial and none is void. A budget bounds the blocks, as it will
+// after calibration.
+func Estimate(exp *hakaru.Experiment, trial time.Duration) (atMost time.Duration, trials int, err error) {
+	if _, err := New(exp, nil); err != nil {
+		return 0, 0, err
+	}
+	calibration := make([]hakaru.Result, exp.Design.Calibrate)
+	for i := range calibration {
+		calibration[i] = hakaru.Result{Trial: hakaru.Trial{Phase: hakaru.Calibrate, Block: i + 1, Attempt: 1, Variant: exp.Baseline}, Took: trial}
+	}
+	trials = exp.Design.Calibrate
+	for _, b := range (&blocks{exp: exp}).outline(compare.Freeze(exp, calibration)) {
+		trials += len(b.Trials)
+	}
+	return time.Duration(trials) * trial, trials, nil
+}
