@@ -1,0 +1,35 @@
+# make demo   the answer to "which settings are best for this service", on the
+#             built-in service: needs only Go, git and make
+# make test   everything that is checked; does its own set-up
+# make lint   formatting and vet
+# make bench  the slow proofs whose figures are in docs/ (about an hour)
+
+GO     ?= go
+HAKARU := bin/hakaru
+
+.PHONY: demo test lint bench build FORCE
+.DEFAULT_GOAL := build
+
+build: $(HAKARU)
+
+# Go knows best whether anything is out of date.
+$(HAKARU): FORCE
+	$(GO) build -trimpath -o $@ ./cmd/hakaru
+
+demo: $(HAKARU)
+	$(HAKARU) run examples/fibonacci/hakaru.yaml
+
+lint:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) mod verify >/dev/null
+	$(GO) mod tidy -diff
+
+# Packages that start services and time them run one at a time: two timed
+# things at once would measure each other.
+test: lint
+	$(GO) test -p 1 ./...
+
+bench: $(HAKARU)
+	$(GO) run ./bench/aa -hakaru $(HAKARU)

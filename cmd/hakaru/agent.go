@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hakaru"
+	"hakaru/internal/host"
+	"hakaru/internal/link"
+	"hakaru/internal/service"
+)
+
+// agentCommand is what a conductor starts; people do not need it.
+func (d *door) agentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "agent service|load",
+		Short:  "Serve one side of a trial over standard input and output (started by hakaru run)",
+		Hidden: true,
+		Args:   cobra.MaximumNArgs(1), // the role, for people who read ps
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			exe, err := executable()
+			if err != nil {
+				return err
+			}
+			local := host.NewLocal(host.Settings{
+				StateDir: d.stateDir(), LockFile: d.lockFile(), Exe: exe, Version: version(),
+			})
+			warnings, err := host.Serve(cmd.Context(), link.NewPipe(d.stdin, d.stdout), local)
+			for _, w := range warnings {
+				fmt.Fprintln(d.stderr, w.Message)
+			}
+			return err
+		},
+	}
+}
+
+// agents starts the service agent and the load agent of this machine.
+type agents struct {
+	door    *door
+	exp     *hakaru.Experiment
+	holder  host.Holder
+	wait    bool
+	waiting func(host.Holder) // called when another run has the machine and we wait
+
+	service, load *host.Agent
+	environments  [2]hakaru.Environment
+	swept         []hakaru.Warning
+}
+
+// Start implements campaign.Agents. Agents that are up already are handed out
+// as they are.
+func (a *agents) Start(ctx context.Context) (service, load host.Host, err error) {
+	if a.service != nil && a.load != nil {
+		return a.service, a.load, nil
+	}
+	exe, err := executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close(ctx))
+		}
+	}()
+	spawn := func(role string, cpus []int) (*host.Agent, error) {
+		return host.Spawn(host.SpawnSpec{Exe: exe, Args: []string{"agent"}, Role: role, CPUs: cpus})
+	}
+	if a.service, err = spawn("service", nil); err != nil {
+		return nil, nil, err
+	}
+	if a.load, err = spawn("load", a.exp.LoadHost.CPUs); err != nil {
+		return nil, nil, err
+	}
+	err = a.service.Lock(ctx, host.LockAsk{Holder: a.holder})
+	var busy *host.BusyError
+	if errors.As(err, &busy) && a.wait {
+		if a.waiting != nil {
+			a.waiting(busy.Holder)
+		}
+		err = a.service.Lock(ctx, host.LockAsk{Holder: a.holder, Wait: true})
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	hello, err := a.service.Hello(ctx, host.HelloAsk{Programs: programs(a.exp), Sweep: true})
+	if err != nil {
+		return nil, nil, fmt.Errorf("greet the service agent: %w", err)
+	}
+	a.environments[0], a.swept = hello.Environment, hello.Swept
+	if hello, err = a.load.Hello(ctx, host.HelloAsk{}); err != nil {
+		return nil, nil, fmt.Errorf("greet the load agent: %w", err)
+	}
+	a.environments[1] = hello.Environment
+	return a.service, a.load, nil
+}
+
+// Close implements campaign.Agents.
+func (a *agents) Close(ctx context.Context) error {
+	var errs []error
+	for _, agent := range []**host.Agent{&a.load, &a.service} {
+		if *agent != nil {
+			errs = append(errs, (*agent).Close(ctx))
+			*agent = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// programs lists the binaries whose versions belong into the record.
+func programs(exp *hakaru.Experiment) []string {
+	var names []string
+	for _, s := range exp.Services {
+		if len(s.Run) > 0 {
+			names = append(names, s.Run[0])
+		}
+	}
+	return names
+}
+
+// sweepFirst ends what a killed agent left behind, before any other command is
+// carried out. Looking costs a directory listing; only when there is something
+// is an agent started to end it.
+func (d *door) sweepFirst(cmd *cobra.Command) error {
+	switch cmd.Name() {
+	case "agent", "serve", "schema", "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
+		return nil
+	}
+	left, err := service.Abandoned(d.stateDir())
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	exe, err := executable()
+	if err != nil {
+		return err
+	}
+	agent, err := host.Spawn(host.SpawnSpec{Exe: exe, Args: []string{"agent"}, Role: "sweep"})
+	if err != nil {
+		return err
+	}
+	hello, err := agent.Hello(cmd.Context(), host.HelloAsk{Sweep: true})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 10*time.Second)
+	defer cancel()
+	if err := errors.Join(err, agent.Close(ctx)); err != nil {
+		return fmt.Errorf("end what a killed agent left: %w", err)
+	}
+	for _, w := range hello.Swept {
+		fmt.Fprintf(d.stderr, "hakaru: %s\n", w.Message)
+	}
+	return nil
+}
+
+// holder names this process to others who want the machine.
+func holder(what string) host.Holder {
+	return host.Holder{PID: os.Getpid(), What: what, Since: time.Now()}
+}

@@ -1,0 +1,235 @@
+// Command hakaru measures which settings of a service are better, and says so
+// only when it is shown. See README.md.
+//
+// This package is the door: one file a subcommand, which reads flags, calls and
+// prints. Exit codes are decided here and nowhere below: 0 done and fine, 1
+// could not be done, 2 usage or a mistake in a person's file, 3 done and the
+// answer is no, 130 and 143 interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"hakaru/internal/experiment"
+	"hakaru/internal/host"
+	"hakaru/internal/refserver"
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// The exit codes.
+const (
+	exitFine      = 0
+	exitFailed    = 1
+	exitUsage     = 2
+	exitNo        = 3
+	exitInterrupt = 130
+	exitTerminate = 143
+)
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := untilSignalled(ctx, stderr)
+	defer stop()
+	d := &door{stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv}
+	root := d.command()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	return d.complain(ctx, err)
+}
+
+// door is what subcommands share: the streams, the environment, and the flags
+// that every command has.
+type door struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) string
+	store          string // --store
+}
+
+func (d *door) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hakaru",
+		Short: "Find out which settings of a service are better, and by how much",
+		Long: `hakaru starts a service under each variant of its settings, proves that the
+settings are in force, loads it, watches the machine, interleaves and repeats,
+throws out trials that measured something else, and says which difference is
+real, how large it is, and where there is not enough data to say.`,
+		Example: `  hakaru run hakaru.yaml
+  hakaru run --service 'hakaru serve --listen {http}' --factor processes=1,4 --url 'http://{http}/9000' -c 16 -d 2s
+  hakaru try hakaru.yaml --variant base
+  hakaru report last`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return d.sweepFirst(cmd)
+		},
+	}
+	root.PersistentFlags().StringVar(&d.store, "store", "", "file with the runs (default $HAKARU_STORE, else hakaru/hakaru.db in $XDG_DATA_HOME or ~/.local/share)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.AddGroup(
+		&cobra.Group{ID: "measure", Title: "Measure:"},
+		&cobra.Group{ID: "results", Title: "Look at results:"},
+		&cobra.Group{ID: "rest", Title: "Besides:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("measure", d.runCommand(), d.tryCommand(), d.validateCommand(), d.schemaCommand())
+	add("results", d.listCommand(), d.showCommand(), d.reportCommand(), d.rmCommand())
+	serve := newServeCommand()
+	add("rest", serve)
+	root.SetHelpCommandGroupID("rest")
+	root.SetCompletionCommandGroupID("rest")
+	root.AddCommand(d.agentCommand())
+	return root
+}
+
+// usageError is a mistake on the command line.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(err error) error { return &usageError{err: err} }
+
+func usagef(hint, format string, args ...any) error {
+	return &usageError{err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// answerNo ends a command whose work was done and whose answer is no; it has
+// been printed already.
+type answerNo struct{ why string }
+
+func (e *answerNo) Error() string { return e.why }
+
+// interrupted ends a command by signal; it is the cause of the context then.
+type interrupted struct{ signal syscall.Signal }
+
+func (e *interrupted) Error() string { return "interrupted by " + e.signal.String() }
+
+// hinter is an error that knows what to do about itself.
+type hinter interface{ Hint() string }
+
+// complain prints an error, if there is one, and returns the exit code.
+func (d *door) complain(ctx context.Context, err error) int {
+	if err == nil {
+		return exitFine
+	}
+	say := func(format string, args ...any) { fmt.Fprintf(d.stderr, format, args...) }
+	var cut *interrupted
+	if errors.As(err, &cut) || errors.As(context.Cause(ctx), &cut) {
+		say("hakaru: %v\n", cut)
+		if cut.signal == syscall.SIGINT {
+			return exitInterrupt
+		}
+		return exitTerminate
+	}
+	var no *answerNo
+	if errors.As(err, &no) {
+		say("hakaru: %s\n", no.why)
+		return exitNo
+	}
+	var mistakes experiment.Mistakes
+	if errors.As(err, &mistakes) {
+		say("%s", mistakes.Error())
+		if !strings.HasSuffix(mistakes.Error(), "\n") {
+			say("\n")
+		}
+		return exitUsage
+	}
+	say("hakaru: error: %v\n", err)
+	var (
+		use     *usageError
+		serving *refserver.UsageError
+		not     *host.NotStarted
+		busy    *host.BusyError
+		hint    hinter
+	)
+	switch {
+	case errors.As(err, &use):
+		if use.hint != "" {
+			say("hakaru: hint: %s\n", use.hint)
+		}
+		return exitUsage
+	case errors.As(err, &serving):
+		return exitUsage
+	case strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "unknown flag"):
+		say("hakaru: hint: hakaru --help lists the commands\n")
+		return exitUsage
+	case errors.As(err, &not):
+		if not.Output != "" {
+			say("its last lines:\n%s\n", indent(not.Output))
+		}
+		if not.Hint != "" {
+			say("hakaru: hint: %s\n", not.Hint)
+		}
+	case errors.As(err, &busy):
+		say("hakaru: hint: %s\n", busy.LinkError().Hint)
+	case errors.As(err, &hint):
+		say("hakaru: hint: %s\n", hint.Hint())
+	}
+	return exitFailed
+}
+
+func indent(text string) string {
+	return "  | " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  | ")
+}
+
+// untilSignalled returns a context that ends, with *interrupted as its cause,
+// at the first SIGINT, SIGTERM or SIGHUP. A second one ends the process at once:
+// the agents notice and end what they started.
+func untilSignalled(ctx context.Context, stderr io.Writer) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		first := true
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-signals:
+				sig, ok := s.(syscall.Signal)
+				if !ok {
+					continue
+				}
+				if !first {
+					fmt.Fprintln(stderr, "hakaru: interrupted again: leaving at once")
+					os.Exit(128 + int(sig))
+				}
+				first = false
+				cancel(&interrupted{signal: sig})
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		<-ended
+		cancel(nil)
+	}
+}

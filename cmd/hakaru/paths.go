@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"hakaru/internal/store"
+
+	"github.com/spf13/cobra"
+)
+
+// storePath is where the runs are kept.
+func (d *door) storePath() (string, error) {
+	if d.store != "" {
+		return d.store, nil
+	}
+	if path := d.env("HAKARU_STORE"); path != "" {
+		return path, nil
+	}
+	data := d.env("XDG_DATA_HOME")
+	if data == "" {
+		home := d.env("HOME")
+		if home == "" {
+			return "", usagef("name the file with --store or HAKARU_STORE", "there is no place for the store: HOME is not set")
+		}
+		data = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(data, "hakaru", "hakaru.db"), nil
+}
+
+func (d *door) openStore(cmd *cobra.Command) (*store.Store, error) {
+	path, err := d.storePath()
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(cmd.Context(), path)
+}
+
+// stateDir is where agents note what they have up. It must be the same for
+// every hakaru of this user, and is on a file system that a reboot empties
+// where there is one.
+func (d *door) stateDir() string {
+	if dir := d.env("HAKARU_STATE"); dir != "" {
+		return dir
+	}
+	if dir := d.env("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "hakaru")
+	}
+	if os.Geteuid() == 0 {
+		return "/run/hakaru"
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("hakaru-%d", os.Getuid()))
+}
+
+// lockFile is the same for every user of the machine.
+func (d *door) lockFile() string {
+	if file := d.env("HAKARU_LOCK"); file != "" {
+		return file
+	}
+	if info, err := os.Stat("/run/lock"); err == nil && info.IsDir() {
+		return "/run/lock/hakaru.lock"
+	}
+	return filepath.Join(os.TempDir(), "hakaru.lock")
+}
+
+// executable is this program, to be started again as an agent.
+func executable() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	if _, err := os.Stat(exe); err != nil {
+		return "", errors.New("find this program: it was replaced or removed while running")
+	}
+	return exe, nil
+}
+
+// version is that of the build: the module's, or the commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+			v = s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	if v == "" || v == "(devel)" {
+		return "development"
+	}
+	return v
+}

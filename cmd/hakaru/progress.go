@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"hakaru"
+	"hakaru/internal/campaign"
+	"hakaru/internal/compare"
+	"hakaru/internal/host"
+	"hakaru/internal/trial"
+	"hakaru/internal/unit"
+)
+
+// progress tells on standard error what a run is doing: a line a trial, and on
+// a terminal one that is written over while the trial runs.
+type progress struct {
+	w    io.Writer
+	live bool // a terminal: the current line may be written over
+	exp  *hakaru.Experiment
+
+	current campaign.TrialEvent
+	stage   trial.Stage
+	frozen  *hakaru.Frozen
+	history []hakaru.Result
+	said    map[string]string // stratum and pair → last verdict said
+	drawn   bool              // the current line is one to write over
+}
+
+func newProgress(w io.Writer, exp *hakaru.Experiment) *progress {
+	file, isFile := w.(*os.File)
+	return &progress{w: w, exp: exp, live: isFile && term.IsTerminal(int(file.Fd())), said: map[string]string{}}
+}
+
+func (p *progress) say(format string, args ...any) {
+	p.clear()
+	fmt.Fprintf(p.w, "hakaru: "+format+"\n", args...)
+}
+
+// clear takes away the line that is written over.
+func (p *progress) clear() {
+	if p.drawn {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.drawn = false
+	}
+}
+
+func (p *progress) draw(line string) {
+	if !p.live {
+		return
+	}
+	p.clear()
+	if file, ok := p.w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 1 && len(line) > width-1 {
+			line = line[:width-1]
+		}
+	}
+	fmt.Fprint(p.w, line)
+	p.drawn = true
+}
+
+func (p *progress) waiting(h host.Holder) {
+	p.say("waiting for %s (pid %d) to end: it has this machine", h.What, h.PID)
+}
+
+func (p *progress) begin(run hakaru.Run, path string) {
+	p.say("run %s of %s, kept in %s (seed %d)", run.ID, run.Name, path, run.Experiment.Design.Seed)
+}
+
+func (p *progress) end() { p.clear() }
+
+// event is told everything that happens.
+func (p *progress) event(e campaign.Event) {
+	switch {
+	case e.Frozen != nil:
+		p.frozen = e.Frozen
+		p.planned(e.Frozen)
+	case e.Trial != nil:
+		p.current = *e.Trial
+		p.draw(p.head() + " starting")
+	case e.Stage != "":
+		p.stage = e.Stage
+		p.draw(p.head() + " " + string(e.Stage))
+	case e.Bucket != nil:
+		p.draw(fmt.Sprintf("%s %s %s", p.head(), p.stage, unit.Rate(float64(e.Bucket.Good)/hakaru.BucketWidth.Seconds())))
+	case e.Lost != nil:
+		p.say("%v; starting anew", e.Lost)
+	case e.Result != nil:
+		p.history = append(p.history, *e.Result)
+		p.result(e.Result)
+		p.looks()
+	}
+}
+
+// head says which trial this is and how much there is left, and on what basis.
+func (p *progress) head() string {
+	t := p.current
+	return fmt.Sprintf("trial %d (%s) %s, %s", t.Trial.Seq, where(t.Trial), what(t.Trial), left(t.Left))
+}
+
+func where(t hakaru.Trial) string {
+	s := string(t.Phase)
+	if t.Phase != hakaru.Calibrate {
+		s = fmt.Sprintf("block %d", t.Block)
+	}
+	if t.Attempt > 1 {
+		s += fmt.Sprintf(", attempt %d", t.Attempt)
+	}
+	return s
+}
+
+func what(t hakaru.Trial) string {
+	if at := hakaru.AtKey(t.At); at != "" {
+		return t.Variant + " at " + at
+	}
+	return t.Variant
+}
+
+func left(l campaign.PlanEvent) string {
+	basis := "guessed"
+	if l.Known {
+		basis = unit.Duration(l.PerTrial) + " a trial"
+	}
+	return fmt.Sprintf("at most %d trials left, %s (%s)", l.Trials, unit.Duration(l.AtMost.Round(time.Second)), basis)
+}
+
+func (p *progress) result(r *hakaru.Result) {
+	line := fmt.Sprintf("trial %d (%s) %s:", r.Seq, where(r.Trial), what(r.Trial))
+	if r.Void != nil {
+		p.say("%s void: %s", line, r.Void.Evidence)
+		return
+	}
+	var figures []string
+	shown := []hakaru.Metric{p.exp.Goal}
+	for _, m := range []hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest} {
+		if m != p.exp.Goal {
+			shown = append(shown, m)
+		}
+	}
+	for _, m := range shown {
+		if v, ok := r.Measured(m); ok {
+			figures = append(figures, unit.Value(v, unitOf(r, m))+" "+label(m))
+		}
+	}
+	p.say("%s %s; %s", line, strings.Join(figures, ", "), left(p.current.Left))
+	for _, w := range r.Warnings {
+		p.say("  doubt: %s", w.Message)
+	}
+}
+
+func label(m hakaru.Metric) string {
+	switch m {
+	case hakaru.CPUPerRequest:
+		return "CPU per request"
+	case hakaru.Throughput:
+		return "requests"
+	}
+	return string(m)
+}
+
+func unitOf(r *hakaru.Result, m hakaru.Metric) string {
+	for _, x := range r.Measurements {
+		if x.Metric == m && x.Of == "" {
+			return x.Unit
+		}
+	}
+	return ""
+}
+
+// planned says what the calibration showed, before time is spent on it.
+func (p *progress) planned(f *hakaru.Frozen) {
+	for _, m := range []hakaru.Metric{p.exp.Goal, hakaru.Throughput, hakaru.CPUPerRequest} {
+		cv, ok := f.Noise.CV[m]
+		if !ok || (m != p.exp.Goal && m == hakaru.Throughput && p.exp.Goal == hakaru.Throughput) {
+			continue
+		}
+		if need, ok := f.Noise.BlocksNeeded[m]; ok && m == p.exp.Goal {
+			p.say("noise of %s from trial to trial: %s; to resolve %s takes about %d blocks, %d are planned",
+				label(m), unit.Share(cv), unit.Share(f.Matters), need, f.Blocks)
+		} else if m != p.exp.Goal {
+			p.say("noise of %s from trial to trial: %s", label(m), unit.Share(cv))
+		}
+	}
+	if f.Note != "" {
+		p.say("%s", f.Note)
+	}
+}
+
+// looks tells the verdicts as they fall.
+func (p *progress) looks() {
+	if p.frozen == nil {
+		return
+	}
+	for _, c := range compare.Compare(p.exp, *p.frozen, p.history) {
+		if !c.Judged || c.Blocks == 0 {
+			continue
+		}
+		key := hakaru.AtKey(c.At) + "\x00" + c.Base + "\x00" + c.Other
+		now := fmt.Sprint(c.Blocks, c.Verdict)
+		if p.said[key] == now {
+			continue
+		}
+		p.said[key] = now
+		name := c.Other
+		if at := hakaru.AtKey(c.At); at != "" {
+			name += " at " + at
+		}
+		p.say("  after %d blocks: %s against %s %s (%s to %s): %s", c.Blocks, name, c.Base,
+			unit.Change(c.Ratio), unit.Change(c.Low), unit.Change(c.High), verdictWords(c.Verdict))
+	}
+}
+
+func verdictWords(v hakaru.Verdict) string {
+	switch v {
+	case hakaru.Same:
+		return "no difference that matters"
+	case hakaru.Unclear:
+		return "not enough data yet"
+	}
+	return v.String()
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"hakaru/internal/campaign"
+	"hakaru/internal/experiment"
+	"hakaru/internal/plan"
+	"hakaru/internal/unit"
+)
+
+func (d *door) validateCommand() *cobra.Command {
+	var f experimentFlags
+	cmd := &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check an experiment file: all mistakes at once, with line, column and hint",
+		Example: `  hakaru validate
+  hakaru validate bench/uwsgi.yaml`,
+		Args: atMostOneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			exp, err := d.experiment(cmd, f, args)
+			if err != nil {
+				return err
+			}
+			per := campaign.Guess(exp)
+			atMost, trials := plan.Estimate(exp, per)
+			fmt.Fprintf(d.stdout, "%s: %d variants, %d strata, %d comparisons; at most %d trials, about %s\n",
+				exp.Name, len(exp.Variants), len(exp.Strata), len(exp.Pairs)*len(exp.Strata), trials, unit.Duration(atMost))
+			if len(exp.NotYet) > 0 {
+				fmt.Fprintf(d.stdout, "understood, and not to be run yet:\n%s\n", experiment.Mistakes(exp.NotYet))
+			}
+			return nil
+		},
+	}
+	f.register(cmd)
+	return cmd
+}
+
+func (d *door) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON schema of the experiment file, for editors",
+		Example: `  hakaru schema > hakaru.schema.json
+  # first line of an experiment file, for the YAML language server:
+  # yaml-language-server: $schema=hakaru.schema.json`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			schema, err := experiment.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(d.stdout, "%s\n", schema)
+			return err
+		},
+	}
+}

@@ -1,0 +1,386 @@
+// Package diagnose reads the counters of one trial and says whether the trial
+// counts, and what there is to doubt about it.
+//
+// It takes a Result with its buckets and counters, and what the two hosts saw
+// besides; it gives a Void with the evidence in one sentence, or none, and
+// Warnings. It touches no machine: every rule can be tested with figures. (The
+// naming of bottlenecks from the same figures will live here too.)
+//
+// Rules are asked in order of how much they explain: a service that died also
+// gave wrong answers, and a full accept queue also made the generator wait.
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/measure"
+	"hakaru/internal/unit"
+)
+
+// The thresholds of METHOD §0 and §6.
+const (
+	generatorLimited = 0.90 // of its CPUs, running or waiting to run
+	generatorNear    = 0.80
+	serviceAtLimit   = 0.90 // of its CPUs, or of one CPU by its busiest thread
+	othersVoid       = 0.50 // of the machine's CPUs
+	othersWarn       = 0.10
+	sharedWarn       = 0.80 // of the machine by service and generator together
+	throttledVoid    = 0.01 // of the window, summed over the service's CPUs
+	stolenWarn       = 0.05 // of the machine
+)
+
+// Facts is what is known of one trial.
+type Facts struct {
+	Result      *hakaru.Result
+	Goal        hakaru.Metric
+	Connections int
+	Samples     []hakaru.Sample // the first bad answers
+	Ended       []hakaru.Exit   // units that died or were replaced
+	Shared      bool            // generator and service may use the same CPUs
+}
+
+// Void says why the trial does not count, or nil.
+func Void(f Facts) *hakaru.Void {
+	for _, rule := range []func(view) *hakaru.Void{
+		died, proofFailed, loadErrors, wrongAnswers, acceptQueue, nothingCompleted, throttled, generator, others,
+	} {
+		if void := rule(see(f)); void != nil {
+			return void
+		}
+	}
+	return nil
+}
+
+// Warnings lists what there is to doubt about a trial, void or not.
+func Warnings(f Facts) []hakaru.Warning {
+	v := see(f)
+	var warnings []hakaru.Warning
+	warn := func(code, format string, args ...any) {
+		warnings = append(warnings, hakaru.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	if share, _ := v.generatorShare(); share >= generatorNear {
+		warn("generator_busy", "the load generator was %s busy: near its own limit", unit.Share(share))
+	}
+	if share := v.othersShare(); share > othersWarn {
+		warn("others_busy", "other programs took %s of the machine's CPUs", unit.Share(share))
+	}
+	if f.Shared {
+		if share := v.machineShare(v.service().cpu + v.cpu(hakaru.OfGenerator)); share > sharedWarn {
+			warn("shared_cpus", "service and load generator shared CPUs that were %s busy with them: they slowed each other down (pin them apart with hosts: or measure CPU time per request)", unit.Share(share))
+		}
+	}
+	if share := v.machineShare(v.total(hakaru.CounterStolen, hakaru.OfHost)); share > stolenWarn {
+		warn("stolen_cpu", "the hypervisor took %s of the CPU time", unit.Share(share))
+	}
+	if bad := v.serviceErrors(); bad > 0 {
+		warn("errors", "%d of %d answers were errors of the service (%s)", bad, bad+v.good, kinds(v.kinds))
+	}
+	if little, ok := v.little(); ok && little < 0.9 {
+		warn("generator_slow", "only %s of the connections had a request under way at a time (Little's law): the generator was late in sending", unit.Share(little))
+	}
+	return warnings
+}
+
+// view is Facts with the sums over the measured window that rules ask for.
+type view struct {
+	Facts
+	seconds  float64
+	good     uint64
+	kinds    map[hakaru.ErrorKind]uint64
+	services []string
+	cpus     float64 // of the machine
+}
+
+func see(f Facts) view {
+	v := view{Facts: f, kinds: map[hakaru.ErrorKind]uint64{}}
+	for _, b := range measure.Cut(f.Result.Buckets, f.Result.WarmUp, f.Result.Window) {
+		v.seconds += hakaru.BucketWidth.Seconds()
+		v.good += b.Good
+		for kind, n := range b.Kinds {
+			v.kinds[hakaru.ErrorKind(kind)] += n
+		}
+	}
+	for _, c := range f.Result.Counters {
+		if c.Name == hakaru.CounterCPU && c.Of != hakaru.OfGenerator && c.Of != hakaru.OfHost {
+			v.services = append(v.services, c.Of)
+		}
+	}
+	v.cpus = v.total(hakaru.CounterCPUs, hakaru.OfHost)
+	return v
+}
+
+// total is the increase of a counter over the window, or a gauge's last value;
+// 0 where it was not counted.
+func (v view) total(name, of string) float64 {
+	read := measure.Sum
+	for _, c := range v.Result.Counters {
+		if c.Name == name && c.Of == of && c.Gauge {
+			read = measure.Last
+		}
+	}
+	value, _ := read(v.Result.Buckets, v.Result.Counters, v.Result.WarmUp, v.Result.Window, name, of)
+	return value
+}
+
+// whole is the increase of a counter from the first bucket on, warm-up included.
+func (v view) whole(name, of string) (float64, bool) {
+	return measure.Sum(v.Result.Buckets, v.Result.Counters, 0, v.Result.WarmUp+v.Result.Window, name, of)
+}
+
+func (v view) cpu(of string) float64 { return v.total(hakaru.CounterCPU, of) }
+
+// load is how much CPU somebody wanted: what they used and what they waited for.
+type load struct{ cpu, wait, hot float64 }
+
+func (v view) service() load {
+	var l load
+	for _, s := range v.services {
+		l.cpu += v.cpu(s)
+		l.wait += v.total(hakaru.CounterWait, s)
+		l.hot = max(l.hot, v.total(hakaru.CounterHotThread, s))
+	}
+	return l
+}
+
+// machineShare is CPU seconds as a share of the machine.
+func (v view) machineShare(cpuSeconds float64) float64 {
+	if v.cpus == 0 || v.seconds == 0 {
+		return 0
+	}
+	return cpuSeconds / (v.cpus * v.seconds)
+}
+
+func (v view) othersShare() float64 {
+	return v.machineShare(v.cpu(hakaru.OfHost) - v.service().cpu - v.cpu(hakaru.OfGenerator))
+}
+
+// generatorShare is the share of its CPUs in which the generator ran or wanted
+// to: a generator that another program keeps from the CPU is as limited as one
+// that fills it. waited is the part of it that it spent waiting.
+func (v view) generatorShare() (share, waited float64) {
+	cpus := v.total(hakaru.CounterCPUs, hakaru.OfGenerator)
+	if cpus == 0 || v.seconds == 0 {
+		return 0, 0
+	}
+	wait := v.total(hakaru.CounterWait, hakaru.OfGenerator)
+	share = (v.cpu(hakaru.OfGenerator) + wait) / (cpus * v.seconds)
+	return min(share, 1), min(wait/(cpus*v.seconds), 1)
+}
+
+// serviceLimited reports whether the service itself was at a limit of the CPU:
+// all of its CPUs, or one by a single thread.
+func (v view) serviceLimited() bool {
+	l := v.service()
+	cpus := v.cpus
+	for _, s := range v.services {
+		if own := v.total(hakaru.CounterCPUs, s); own > 0 {
+			cpus = min(cpus, own)
+		}
+	}
+	return cpus > 0 && (l.cpu+l.wait)/(cpus*v.seconds) >= serviceAtLimit || l.hot/max(v.seconds, 1e-9) >= serviceAtLimit
+}
+
+func (v view) serviceErrors() uint64 {
+	var n uint64
+	for kind, count := range v.kinds {
+		if !kind.Load() && !kind.Wrong() {
+			n += count
+		}
+	}
+	return n
+}
+
+// little is the mean number of requests under way, over the connections
+// (Little's law, L = λ·W); 1 in a closed loop that never waits to send.
+func (v view) little() (float64, bool) {
+	mean, ok := measure.MeanLatency(v.Result.Buckets, v.Result.WarmUp, v.Result.Window)
+	if !ok || v.Connections == 0 || v.seconds == 0 || v.serviceErrors() > 0 {
+		return 0, false
+	}
+	return float64(v.good) / v.seconds * mean.Seconds() / float64(v.Connections), true
+}
+
+func died(v view) *hakaru.Void {
+	if len(v.Ended) == 0 {
+		return nil
+	}
+	parts := make([]string, len(v.Ended))
+	for i, e := range v.Ended {
+		parts[i] = fmt.Sprintf("%s ended during the trial (%s)", e.Service, e.State)
+	}
+	return &hakaru.Void{
+		Reason: hakaru.VoidDied, Evidence: strings.Join(parts, "; "),
+		Hint: fmt.Sprintf("look at its last lines: hakaru show %s %d", v.Result.Run, v.Result.Seq),
+	}
+}
+
+func (v view) firstSample(match func(hakaru.ErrorKind) bool) string {
+	for _, s := range v.Samples {
+		if match(s.Kind) {
+			return "; the first: " + s.Text
+		}
+	}
+	return ""
+}
+
+func (v view) count(match func(hakaru.ErrorKind) bool) (n uint64, which map[hakaru.ErrorKind]uint64) {
+	which = map[hakaru.ErrorKind]uint64{}
+	for kind, count := range v.kinds {
+		if match(kind) {
+			n += count
+			which[kind] += count
+		}
+	}
+	return n, which
+}
+
+func loadErrors(v view) *hakaru.Void {
+	n, which := v.count(hakaru.ErrorKind.Load)
+	if n == 0 {
+		return nil
+	}
+	hint := "give the load host more of it: ulimit -n, net.ipv4.ip_local_port_range, keep-alive connections"
+	return &hakaru.Void{
+		Reason:   hakaru.VoidLoadErrors,
+		Evidence: fmt.Sprintf("%d errors the load host made (%s)%s", n, kinds(which), v.firstSample(hakaru.ErrorKind.Load)),
+		Hint:     hint,
+	}
+}
+
+func wrongAnswers(v view) *hakaru.Void {
+	n, which := v.count(hakaru.ErrorKind.Wrong)
+	if n == 0 {
+		return nil
+	}
+	return &hakaru.Void{
+		Reason:   hakaru.VoidWrongAnswers,
+		Evidence: fmt.Sprintf("%d of %d answers were wrong (%s)%s", n, n+v.good, kinds(which), v.firstSample(hakaru.ErrorKind.Wrong)),
+		Hint:     "a fast wrong answer is no measurement: mend the service, or say in load.http what the right answer is (status, expect)",
+	}
+}
+
+func acceptQueue(v view) *hakaru.Void {
+	for _, s := range v.services {
+		// From the first connection on: the queue overflows when connections
+		// are made, which for kept connections is before the window.
+		dropped, counted := v.whole(hakaru.CounterListenOverflow, s)
+		if counted && dropped > 0 {
+			return &hakaru.Void{
+				Reason:   hakaru.VoidAcceptQueue,
+				Evidence: fmt.Sprintf("the accept queue of %s overflowed: the kernel dropped %.0f connection attempts at its listener", s, dropped),
+				Hint:     "such a trial measures TCP's back-off, not the service: raise its listen backlog (and net.core.somaxconn), or use fewer connections",
+			}
+		}
+	}
+	if v.counts(hakaru.CounterListenOverflow) {
+		return nil // per listener, which is exact
+	}
+	dropped, counted := v.whole(hakaru.CounterListenOverflow, hakaru.OfHost)
+	if counted && dropped > 0 {
+		return &hakaru.Void{
+			Reason:   hakaru.VoidAcceptQueue,
+			Evidence: fmt.Sprintf("an accept queue overflowed: %.0f connection attempts dropped on this host (no counter per listener here, so it may have been another program's)", dropped),
+			Hint:     "raise the listen backlog of the service, or use fewer connections",
+		}
+	}
+	return nil
+}
+
+// counts reports whether a counter was read for any service.
+func (v view) counts(name string) bool {
+	return slices.ContainsFunc(v.Result.Counters, func(c hakaru.Counter) bool {
+		return c.Name == name && slices.Contains(v.services, c.Of)
+	})
+}
+
+func nothingCompleted(v view) *hakaru.Void {
+	if v.good > 0 {
+		return nil
+	}
+	evidence := "not one good answer in the measured window"
+	if len(v.kinds) > 0 {
+		evidence += " (" + kinds(v.kinds) + ")"
+	}
+	return &hakaru.Void{
+		Reason:   hakaru.VoidNothingCompleted,
+		Evidence: evidence + v.firstSample(func(hakaru.ErrorKind) bool { return true }),
+		Hint:     "run one trial and look at it: hakaru try FILE --variant " + v.Result.Variant,
+	}
+}
+
+func proofFailed(v view) *hakaru.Void {
+	for _, p := range v.Result.Proofs {
+		if p.Holds == hakaru.No {
+			return &hakaru.Void{
+				Reason:   hakaru.VoidProof,
+				Evidence: fmt.Sprintf("%s was not in force: asked for %s, found %s (%s, at %s)", p.Setting, p.Asked, p.Found, p.Source, p.When),
+				Hint:     "the setting does not reach the service; run hakaru try to see the command line and files it was given",
+			}
+		}
+	}
+	return nil
+}
+
+func throttled(v view) *hakaru.Void {
+	for _, s := range append(slices.Clone(v.services), hakaru.OfGenerator) {
+		if t := v.total(hakaru.CounterThrottled, s); v.seconds > 0 && t/v.seconds > throttledVoid {
+			return &hakaru.Void{
+				Reason:   hakaru.VoidThrottled,
+				Evidence: fmt.Sprintf("%s was throttled for %s of %s by a CPU quota that the experiment did not set", s, unit.Duration(seconds(t)), unit.Duration(seconds(v.seconds))),
+				Hint:     "measure outside of the quota, or make it part of the experiment",
+			}
+		}
+	}
+	return nil
+}
+
+func generator(v view) *hakaru.Void {
+	share, waited := v.generatorShare()
+	if share < generatorLimited || v.serviceLimited() {
+		return nil
+	}
+	evidence := fmt.Sprintf("the load generator was %s busy while the service was not at its limit", unit.Share(share))
+	hint := "send the load from more CPUs (hosts: {load: {cpus: …}}) or from another machine"
+	if waited > share/4 {
+		evidence = fmt.Sprintf("the load generator wanted the CPU for %s of the time and had to wait for it for %s, while the service was not at its limit", unit.Share(share), unit.Share(waited))
+		hint = "another program was using the generator's CPUs: " + hint
+	}
+	return &hakaru.Void{Reason: hakaru.VoidGenerator, Evidence: evidence, Hint: hint}
+}
+
+func others(v view) *hakaru.Void {
+	share := v.othersShare()
+	if share <= othersVoid || v.Goal == hakaru.CPUPerRequest || v.Goal == hakaru.Memory {
+		return nil
+	}
+	return &hakaru.Void{
+		Reason:   hakaru.VoidOthers,
+		Evidence: fmt.Sprintf("other programs took %s of the machine's CPUs", unit.Share(share)),
+		Hint:     "wait for a quieter machine, or make cpu_per_request the goal, which suffers less",
+	}
+}
+
+// kinds lists error counts, the most frequent first.
+func kinds[K ~string](counts map[K]uint64) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
+		if counts[a] != counts[b] {
+			if counts[a] > counts[b] {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(string(a), string(b))
+	})
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%d %s", counts[name], strings.ReplaceAll(string(name), "_", " "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

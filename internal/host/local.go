@@ -1,0 +1,190 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"hakaru"
+	"hakaru/internal/link"
+	"hakaru/internal/load"
+	"hakaru/internal/service"
+	"hakaru/internal/watch"
+)
+
+// Settings say where a Local keeps what must outlive it.
+type Settings struct {
+	StateDir string // registry of what is up, for the sweep after a dead agent
+	LockFile string // one run at a time on this machine
+	Exe      string // this program, for services that are hakaru itself
+	Version  string
+}
+
+// Local is a Host in this process.
+type Local struct {
+	settings Settings
+
+	mu     sync.Mutex
+	stacks map[string]*service.Stack // by place
+	lock   *os.File
+}
+
+// NewLocal returns a host that works in this process. Close it.
+func NewLocal(s Settings) *Local {
+	return &Local{settings: s, stacks: map[string]*service.Stack{}}
+}
+
+// Close takes down every place that is still up and gives the machine back.
+// What had to be done beyond asking is returned.
+func (l *Local) Close(ctx context.Context) []hakaru.Warning {
+	l.mu.Lock()
+	stacks := slices.Collect(maps.Values(l.stacks))
+	clear(l.stacks)
+	lock := l.lock
+	l.lock = nil
+	l.mu.Unlock()
+	var warnings []hakaru.Warning
+	for _, s := range stacks {
+		warnings = append(warnings, s.Down(ctx).Warnings...)
+	}
+	if lock != nil {
+		lock.Close()
+	}
+	return warnings
+}
+
+// Hello implements Host.
+func (l *Local) Hello(ctx context.Context, ask HelloAsk) (Hello, error) {
+	var h Hello
+	if ask.Sweep {
+		swept, err := service.Sweep(ctx, l.settings.StateDir)
+		if err != nil {
+			return Hello{}, fmt.Errorf("end what a dead agent left: %w", err)
+		}
+		h.Swept = swept
+	}
+	h.Environment = watch.Environment(ctx, ask.Programs, l.settings.Version)
+	return h, nil
+}
+
+// Lock implements Host.
+func (l *Local) Lock(ctx context.Context, ask LockAsk) error {
+	l.mu.Lock()
+	held := l.lock != nil
+	l.mu.Unlock()
+	if held {
+		return errors.New("this agent has locked the machine already")
+	}
+	file, err := takeLock(ctx, l.settings.LockFile, ask)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.lock = file
+	l.mu.Unlock()
+	return nil
+}
+
+// Up implements Host.
+func (l *Local) Up(ctx context.Context, b hakaru.Bundle) (hakaru.Place, error) {
+	stack, err := service.Up(ctx, b, service.Options{StateDir: l.settings.StateDir, Exe: l.settings.Exe})
+	if err != nil {
+		var start *service.StartError
+		if errors.As(err, &start) {
+			return hakaru.Place{}, &NotStarted{Message: err.Error(), Hint: start.Hint, Output: start.Output}
+		}
+		return hakaru.Place{}, err
+	}
+	place := stack.Place()
+	l.mu.Lock()
+	l.stacks[place.ID] = stack
+	l.mu.Unlock()
+	return place, nil
+}
+
+func (l *Local) stack(place hakaru.Place) (*service.Stack, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stacks[place.ID]
+	if s == nil {
+		return nil, fmt.Errorf("place %s is not up on this host", place.ID)
+	}
+	return s, nil
+}
+
+// Load implements Host.
+func (l *Local) Load(ctx context.Context, place hakaru.Place, spec hakaru.LoadSpec, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
+	if spec.HTTP == nil {
+		return hakaru.LoadReport{}, errors.New("this load is not one this host can send")
+	}
+	request := *spec.HTTP
+	request.URL = place.Names.Expand(request.URL)
+	request.Body = place.Names.Expand(request.Body)
+	request.Headers = make(map[string]string, len(spec.HTTP.Headers))
+	for name, value := range spec.HTTP.Headers {
+		request.Headers[name] = place.Names.Expand(value)
+	}
+	return load.HTTP(ctx, request, w, emit)
+}
+
+// Watch implements Host.
+func (l *Local) Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func()) (hakaru.Watched, error) {
+	stack, err := l.stack(place)
+	if err != nil {
+		return hakaru.Watched{}, err
+	}
+	watched, err := watch.Watch(ctx, place, w, begun)
+	watched.Ended = append(watched.Ended, stack.Ended()...)
+	return watched, err
+}
+
+// Prove implements Host.
+func (l *Local) Prove(ctx context.Context, place hakaru.Place, asks []hakaru.Ask, when hakaru.Moment) ([]hakaru.Proof, error) {
+	stack, err := l.stack(place)
+	if err != nil {
+		return nil, err
+	}
+	return stack.Prove(ctx, asks, when), nil
+}
+
+// Output implements Host.
+func (l *Local) Output(_ context.Context, place hakaru.Place) ([]hakaru.Output, error) {
+	stack, err := l.stack(place)
+	if err != nil {
+		return nil, err
+	}
+	return stack.Output(), nil
+}
+
+// Down implements Host.
+func (l *Local) Down(ctx context.Context, place hakaru.Place) (hakaru.Leftovers, error) {
+	stack, err := l.stack(place)
+	if err != nil {
+		return hakaru.Leftovers{}, err
+	}
+	left := stack.Down(ctx)
+	l.mu.Lock()
+	delete(l.stacks, place.ID)
+	l.mu.Unlock()
+	return left, nil
+}
+
+// NotStarted says that a service did not become ready; nothing of it is left.
+type NotStarted struct {
+	Message string
+	Hint    string
+	Output  string // its last lines
+}
+
+func (e *NotStarted) Error() string { return e.Message }
+
+const codeNotStarted = "not_started"
+
+// LinkError lets hint and output cross a link.
+func (e *NotStarted) LinkError() link.Error {
+	return link.Error{Code: codeNotStarted, Message: e.Message, Hint: e.Hint, Output: e.Output}
+}

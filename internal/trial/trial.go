@@ -1,0 +1,260 @@
+// Package trial runs one trial through two hosts: up, prove, warm up, load while
+// watching, prove, down, and says what was measured and whether it counts.
+//
+// It takes a rendered trial and gives a hakaru.Result. Everything that goes
+// wrong with the service or its surroundings is a void Result, kept and shown;
+// an error is returned only when the trial could not be carried through for a
+// reason that says nothing about the variant: it was interrupted, or an agent
+// was lost. Whatever happens, the place is taken down before Run returns.
+//
+// It draws nothing and stores nothing.
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hakaru"
+	"hakaru/internal/diagnose"
+	"hakaru/internal/host"
+	"hakaru/internal/link"
+	"hakaru/internal/measure"
+)
+
+// Spec is a trial, rendered.
+type Spec struct {
+	Trial  hakaru.Trial
+	Bundle hakaru.Bundle
+	Load   hakaru.LoadSpec
+	Asks   []hakaru.Ask
+	Goal   hakaru.Metric
+	// Shared is set where generator and service may use the same CPUs.
+	Shared bool
+}
+
+// Sight is what may be shown of a trial while it runs. Any member may be nil.
+type Sight struct {
+	Stage  func(Stage)
+	Up     func(hakaru.Place)
+	Proofs func([]hakaru.Proof)
+	Bucket func(hakaru.Bucket)
+	// Hold is called when all has been measured and before the place is taken
+	// down; it may keep it up until its ctx ends.
+	Hold func(context.Context, hakaru.Place)
+}
+
+// Stage is where a trial is.
+type Stage string
+
+const (
+	Starting  Stage = "starting"
+	WarmingUp Stage = "warm-up"
+	Measuring Stage = "measuring"
+	Stopping  Stage = "stopping"
+)
+
+// Outcome is a Result with what the services wrote.
+type Outcome struct {
+	Result  hakaru.Result
+	Outputs []hakaru.Output
+	Exits   []hakaru.Exit
+	Samples []hakaru.Sample // the first bad answers
+}
+
+// downGrace bounds how long taking a place down may take after an interrupt;
+// each service's own grace is shorter.
+const downGrace = time.Minute
+
+// lead is the time between asking for the load and its first request, in which
+// connections are made: more of them need more of it.
+func lead(connections int) time.Duration {
+	return 100*time.Millisecond + time.Duration(connections)*200*time.Microsecond
+}
+
+// Run carries out one trial.
+func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (out Outcome, err error) {
+	began := time.Now()
+	r := &out.Result
+	r.Trial = spec.Trial
+	r.Started = began
+	r.WarmUp, r.Window = spec.Load.WarmUp, spec.Load.Window
+	stage := func(s Stage) {
+		if sight.Stage != nil {
+			sight.Stage(s)
+		}
+	}
+
+	stage(Starting)
+	place, err := service.Up(ctx, spec.Bundle)
+	if err != nil {
+		r.Took = time.Since(began)
+		var not *host.NotStarted
+		if errors.As(err, &not) && ctx.Err() == nil {
+			r.Void = &hakaru.Void{Reason: hakaru.VoidNotStarted, Evidence: not.Message, Hint: not.Hint}
+			out.Outputs = []hakaru.Output{{Text: not.Output}}
+			return out, nil
+		}
+		return lost(out, err)
+	}
+	r.StartTook = place.Took
+	if sight.Up != nil {
+		sight.Up(place)
+	}
+
+	seen, err := measured(ctx, spec, service, load, place, sight, stage, r)
+
+	if err == nil && sight.Hold != nil {
+		sight.Hold(ctx, place)
+	}
+
+	// From here on the place is taken down whatever has happened.
+	stage(Stopping)
+	downCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downGrace)
+	defer cancel()
+	left, downErr := service.Down(downCtx, place)
+	r.StopTook = left.Took
+	out.Outputs, out.Exits, out.Samples = left.Outputs, left.Exits, seen.report.Samples
+	r.Warnings = append(r.Warnings, left.Warnings...)
+	r.Took = time.Since(began)
+	if err = errors.Join(err, downErr); err != nil {
+		if ctx.Err() != nil {
+			return out, context.Cause(ctx)
+		}
+		return lost(out, err)
+	}
+
+	r.Measurements = measure.Window(r.Buckets, r.Counters, services(spec.Bundle), r.WarmUp, r.Window)
+	facts := diagnose.Facts{
+		Result: r, Goal: spec.Goal, Connections: seen.report.Connections,
+		Samples: seen.report.Samples, Ended: seen.watched.Ended, Shared: spec.Shared,
+	}
+	r.Void = diagnose.Void(facts)
+	r.Warnings = append(r.Warnings, diagnose.Warnings(facts)...)
+	return out, nil
+}
+
+// lost turns the end of a link into a void result; every other error stays one.
+func lost(out Outcome, err error) (Outcome, error) {
+	if errors.Is(err, link.ErrLost) {
+		out.Result.Void = &hakaru.Void{Reason: hakaru.VoidAgent, Evidence: err.Error()}
+	}
+	return out, fmt.Errorf("trial of %s: %w", out.Result.Variant, err)
+}
+
+// sighting is what came back from both hosts.
+type sighting struct {
+	report  hakaru.LoadReport
+	watched hakaru.Watched
+}
+
+// measured does what lies between up and down.
+func measured(ctx context.Context, spec Spec, service, load host.Host, place hakaru.Place, sight Sight, stage func(Stage), r *hakaru.Result) (sighting, error) {
+	var seen sighting
+	prove := func(ctx context.Context, when hakaru.Moment) error {
+		if len(spec.Asks) == 0 {
+			return nil
+		}
+		proofs, err := service.Prove(ctx, place, spec.Asks, when)
+		if err != nil {
+			return fmt.Errorf("prove settings (%s): %w", when, err)
+		}
+		r.Proofs = append(r.Proofs, proofs...)
+		if sight.Proofs != nil {
+			sight.Proofs(proofs)
+		}
+		return nil
+	}
+	if err := prove(ctx, hakaru.AtReady); err != nil {
+		return seen, err
+	}
+	if slices.ContainsFunc(r.Proofs, func(p hakaru.Proof) bool { return p.Holds == hakaru.No }) {
+		return seen, nil // void already: nothing is learnt by loading it
+	}
+
+	connections := 1
+	if spec.Load.HTTP != nil {
+		connections = spec.Load.HTTP.Connections
+	}
+	window := hakaru.Window{
+		Start:  time.Now().Add(lead(connections)),
+		WarmUp: spec.Load.WarmUp,
+		Length: spec.Load.Window,
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	begun := make(chan struct{})
+	group.Go(func() (err error) {
+		first := true // touched by this goroutine only: Watch calls back from within
+		seen.watched, err = service.Watch(groupCtx, place, window, func() {
+			if first {
+				close(begun)
+				first = false
+			}
+		})
+		if first {
+			close(begun)
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		// Connections are made when load begins: the counters that judge them
+		// must have been read by then.
+		select {
+		case <-begun:
+		case <-groupCtx.Done():
+			return groupCtx.Err()
+		}
+		stage(WarmingUp)
+		measuring := false
+		seen.report, err = load.Load(groupCtx, place, spec.Load, window, func(b hakaru.Bucket) {
+			if !measuring && b.At+hakaru.BucketWidth >= spec.Load.WarmUp {
+				measuring = true
+				stage(Measuring)
+			}
+			if sight.Bucket != nil {
+				sight.Bucket(b)
+			}
+		})
+		return err
+	})
+	group.Go(func() error { // proofs under load, in the middle of the measured window
+		timer := time.NewTimer(time.Until(window.Start.Add(window.WarmUp + window.Length/2)))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-groupCtx.Done():
+			return groupCtx.Err()
+		}
+		return prove(groupCtx, hakaru.UnderLoad)
+	})
+	if err := group.Wait(); err != nil {
+		return seen, err
+	}
+	r.Warnings = append(r.Warnings, seen.watched.Warnings...)
+	join(r, seen)
+	return seen, prove(ctx, hakaru.AtEnd)
+}
+
+// join puts the counters of both hosts beside each other in the load's buckets.
+// A bucket that the watch did not see keeps the load's columns only: what was
+// not watched is missing, not 0.
+func join(r *hakaru.Result, seen sighting) {
+	r.Buckets = seen.report.Buckets
+	r.Counters = slices.Concat(seen.report.Counters, seen.watched.Counters)
+	for i := range min(len(r.Buckets), len(seen.watched.Buckets)) {
+		r.Buckets[i].Counters = slices.Concat(r.Buckets[i].Counters, seen.watched.Buckets[i])
+	}
+}
+
+// services lists the names of the bundle's services.
+func services(b hakaru.Bundle) []string {
+	names := make([]string, len(b.Units))
+	for i, u := range b.Units {
+		names[i] = u.Service
+	}
+	return names
+}
