@@ -24,16 +24,19 @@ func shuffled(n int, seed, stream uint64) []int {
 
 // Outline is what would be run if no trial is void, no calibration trial
 // changes the number of blocks, and nothing is decided before the last look.
-func Outline(exp *hakaru.Experiment) ([]hakaru.Block, error) {
+// It is nil for an experiment that New refuses.
+func Outline(exp *hakaru.Experiment) []hakaru.Block {
 	if _, err := New(exp, nil); err != nil {
-		return nil, err
+		return nil
 	}
 	p := &blocks{exp: exp}
 	var all []hakaru.Block
 	for n := 1; n <= exp.Design.Calibrate; n++ {
 		all = append(all, p.calibration(n))
 	}
-	return append(all, p.outline(compare.Freeze(exp, nil))...), nil
+	unbound := *exp
+	unbound.Design.Budget = 0 // what it allows is known after calibration
+	return append(all, p.outline(compare.Freeze(&unbound, nil))...)
 }
 
 func (p *blocks) outline(frozen hakaru.Frozen) []hakaru.Block {
@@ -54,10 +57,10 @@ func (p *blocks) outline(frozen hakaru.Frozen) []hakaru.Block {
 
 // Estimate is the longest time the run takes, and its trials, if one trial takes
 // as long as trial and none is void. A budget bounds the blocks, as it will
-// after calibration.
-func Estimate(exp *hakaru.Experiment, trial time.Duration) (atMost time.Duration, trials int, err error) {
+// after calibration. It is 0 for an experiment that New refuses.
+func Estimate(exp *hakaru.Experiment, trial time.Duration) (atMost time.Duration, trials int) {
 	if _, err := New(exp, nil); err != nil {
-		return 0, 0, err
+		return 0, 0
 	}
 	calibration := make([]hakaru.Result, exp.Design.Calibrate)
 	for i := range calibration {
@@ -67,5 +70,5 @@ func Estimate(exp *hakaru.Experiment, trial time.Duration) (atMost time.Duration
 	for _, b := range (&blocks{exp: exp}).outline(compare.Freeze(exp, calibration)) {
 		trials += len(b.Trials)
 	}
-	return time.Duration(trials) * trial, trials, nil
+	return time.Duration(trials) * trial, trials
 }
