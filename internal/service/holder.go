@@ -1,0 +1,161 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+// heldError says that an address belongs to a process that is not ours.
+type heldError struct {
+	addr string
+	pid  int // 0: it cannot be seen
+	what string
+}
+
+func (e *heldError) Error() string {
+	if e.pid == 0 {
+		return fmt.Sprintf("%s is held by a process that cannot be looked at from here, and that hakaru did not start", e.addr)
+	}
+	return fmt.Sprintf("%s is held by pid %d (%s), which hakaru did not start", e.addr, e.pid, e.what)
+}
+
+// checkFree says who holds an address that the unit's readiness asks for before
+// the unit is started. Leased addresses were free a moment ago; those held by
+// earlier units of the stack are ours.
+func (s *Stack) checkFree(ctx context.Context, spec hakaru.Unit) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, text := range []string{spec.Ready.Get, spec.Ready.Connect} {
+		if addr, ok := tcpAddr(text); ok && s.leased(addr) {
+			continue
+		}
+		if err := s.checkOurs(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOurs returns a *heldError where the listening socket behind an address
+// or URL is held by a process of someone else. Where nobody listens here
+// (another machine, another network namespace) nothing can be said.
+func (s *Stack) checkOurs(address string) error {
+	if addr, ok := tcpAddr(address); ok {
+		if held := s.foreignHolder(addr); held != nil {
+			return held
+		}
+		return nil
+	}
+	network, path := splitAddress(address)
+	if network != "unix" || address == "" || strings.Contains(address, "://") && !strings.HasPrefix(address, "unix:") {
+		return nil
+	}
+	listeners, err := s.listeners(true)
+	if err != nil {
+		return nil // said once as a warning
+	}
+	var inodes []uint64
+	for _, l := range listeners {
+		if l.Path == path {
+			inodes = append(inodes, l.Inode)
+		}
+	}
+	if held := s.foreign(path, inodes); held != nil {
+		return held
+	}
+	return nil
+}
+
+// foreignHolder looks for whoever listens at addr and is not ours.
+func (s *Stack) foreignHolder(addr netip.AddrPort) *heldError {
+	listeners, err := s.listeners(false)
+	if err != nil {
+		return nil
+	}
+	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	var exact, wild []uint64
+	for _, l := range listeners {
+		switch {
+		case l.Addr.Port() != addr.Port():
+		case l.Addr.Addr() == addr.Addr():
+			exact = append(exact, l.Inode)
+		case l.Addr.Addr().IsUnspecified() && (l.Addr.Addr().Is6() || addr.Addr().Is4()):
+			wild = append(wild, l.Inode)
+		}
+	}
+	// The kernel gives a connection to the most specific socket.
+	if len(exact) > 0 {
+		return s.foreign(addr.String(), exact)
+	}
+	return s.foreign(addr.String(), wild)
+}
+
+// foreign tells whether any of the sockets is held by others alone: with
+// SO_REUSEPORT one address can have several sockets, and then the others get
+// their share of the connections.
+func (s *Stack) foreign(addr string, inodes []uint64) *heldError {
+	if len(inodes) == 0 {
+		return nil
+	}
+	ours, err := s.members()
+	if err != nil {
+		return nil
+	}
+	missing := slices.Clone(inodes)
+	for _, pid := range ours {
+		held, err := kernel.SocketInodes(pid)
+		if err != nil {
+			continue
+		}
+		missing = slices.DeleteFunc(missing, func(i uint64) bool { return slices.Contains(held, i) })
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	pids, err := kernel.PIDs(nil)
+	if err != nil {
+		return nil
+	}
+	for _, pid := range pids {
+		held, err := kernel.SocketInodes(pid)
+		if err != nil || !slices.ContainsFunc(held, func(i uint64) bool { return slices.Contains(missing, i) }) {
+			continue
+		}
+		// Someone started in the meantime is ours all the same.
+		if now, err := s.members(); err == nil && slices.Contains(now, pid) {
+			return nil
+		}
+		return &heldError{addr: addr, pid: pid, what: kernel.Describe(pid)}
+	}
+	if len(missing) < len(inodes) || os.Geteuid() == 0 {
+		return nil // ours is among them, or the socket was closed meanwhile
+	}
+	return &heldError{addr: addr}
+}
+
+// listeners asks the kernel for listening sockets, TCP or unix.
+func (s *Stack) listeners(path bool) (_ []kernel.Listener, err error) {
+	defer func() {
+		if err != nil {
+			s.warnOnce("no_sock_diag", fmt.Sprintf("who listens where cannot be told: %v", err))
+		}
+	}()
+	d, err := kernel.OpenDiag()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if path {
+		return d.Unix(nil)
+	}
+	return d.TCP(nil)
+}

@@ -1,0 +1,170 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"hakaru"
+)
+
+// maxSocketPath is what fits into sockaddr_un with its closing zero.
+const maxSocketPath = 107
+
+// lease is an address found for the stack. A TCP port is kept bound until the
+// unit that is to listen there starts, so that nothing else gets it.
+type lease struct {
+	spec hakaru.Lease
+	unit int // index of the unit before whose start it is let go
+	port uint16
+	path string
+	hold net.Listener
+}
+
+// names are the placeholders of the lease: {n}, {n.host}, {n.port}, {n.url}.
+func (l *lease) names() hakaru.Names {
+	n := l.spec.Name
+	if l.path != "" {
+		return hakaru.Names{n: l.path, n + ".url": "unix:" + l.path, n + ".path": l.path}
+	}
+	port := strconv.Itoa(int(l.port))
+	return hakaru.Names{
+		n: "127.0.0.1:" + port, n + ".host": "127.0.0.1", n + ".port": port,
+		n + ".url": "tcp://127.0.0.1:" + port,
+	}
+}
+
+func takeLeases(bundle hakaru.Bundle, dir string) ([]*lease, error) {
+	var leases []*lease
+	closeAll := func() {
+		for _, l := range leases {
+			l.release()
+		}
+	}
+	for _, spec := range bundle.Leases {
+		l := &lease{spec: spec, unit: firstUser(bundle.Units, spec)}
+		if spec.Unix {
+			l.path = filepath.Join(dir, plainName(spec.Name)+".sock")
+			if len(l.path) > maxSocketPath {
+				closeAll()
+				return nil, fmt.Errorf("lease socket %s: the path %s has %d bytes and the kernel allows %d; choose a shorter temporary directory", spec.Name, l.path, len(l.path), maxSocketPath)
+			}
+		} else {
+			hold, err := bindPort()
+			if err != nil {
+				closeAll()
+				return nil, fmt.Errorf("lease port %s: %w", spec.Name, err)
+			}
+			l.hold, l.port = hold, uint16(hold.Addr().(*net.TCPAddr).Port)
+		}
+		leases = append(leases, l)
+	}
+	return leases, nil
+}
+
+// bindPort listens on a free loopback port below the range from which the
+// kernel takes the ports of clients: a connection of the load generator must
+// not get the port between our letting go and the service's listen.
+func bindPort() (net.Listener, error) {
+	low, high := portRange()
+	var err error
+	for range 64 {
+		port := low + rand.IntN(high-low)
+		var hold net.Listener
+		hold, err = net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port))
+		if err == nil {
+			return hold, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) && !errors.Is(err, syscall.EACCES) {
+			return nil, err
+		}
+	}
+	if hold, anyErr := net.Listen("tcp4", "127.0.0.1:0"); anyErr == nil {
+		return hold, nil
+	}
+	return nil, err
+}
+
+// portRange is [low, high) to lease from: up to 16,000 ports below the client
+// ports, or above 10,000 where those begin lower than 12,000.
+func portRange() (low, high int) {
+	client := 32768
+	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		if f := strings.Fields(string(b)); len(f) == 2 {
+			if n, err := strconv.Atoi(f[0]); err == nil {
+				client = n
+			}
+		}
+	}
+	if client < 12000 {
+		return 10000, 60000
+	}
+	return max(10000, client-16000), client
+}
+
+// firstUser is the index of the unit that is to listen: the one named, else the
+// first that mentions the name, else the first.
+func firstUser(units []hakaru.Unit, spec hakaru.Lease) int {
+	for i, u := range units {
+		if spec.Service != "" && u.Service == spec.Service {
+			return i
+		}
+	}
+	for i, u := range units {
+		texts := append([]string{u.Ready.Get, u.Ready.Connect}, u.Argv...)
+		for _, f := range u.Files {
+			texts = append(texts, f.Content)
+		}
+		for _, e := range u.Env {
+			if e.Value != nil {
+				texts = append(texts, *e.Value)
+			}
+		}
+		for _, t := range texts {
+			if strings.Contains(t, "{"+spec.Name+"}") || strings.Contains(t, "{"+spec.Name+".") {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// release lets a port go. An error in closing a socket that nobody used leaves
+// nothing behind that could be mended.
+func (l *lease) release() {
+	if l.hold != nil {
+		_ = l.hold.Close()
+		l.hold = nil
+	}
+}
+
+func (s *Stack) releaseFor(unit int) {
+	for _, l := range s.leases {
+		if l.unit == unit {
+			l.release()
+		}
+	}
+}
+
+func (s *Stack) closeLeases() {
+	for _, l := range s.leases {
+		l.release()
+	}
+}
+
+// leased reports whether an address was leased by this stack.
+func (s *Stack) leased(addr netip.AddrPort) bool {
+	for _, l := range s.leases {
+		if l.port != 0 && l.port == addr.Port() {
+			return true
+		}
+	}
+	return false
+}

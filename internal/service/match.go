@@ -1,0 +1,353 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+// The functions here decide, from what was read, whether an ask holds. They
+// read nothing themselves.
+
+// wanted is what to look for.
+func wanted(ask hakaru.Ask) string {
+	if ask.Equals != "" {
+		return ask.Equals
+	}
+	if ask.Contains != "" {
+		return ask.Contains
+	}
+	return ask.Asked
+}
+
+// sameValue compares values as a person means them: 4 and 4.0 are the same, and
+// so are true, on, yes and 1 where both sides are such words.
+func sameValue(a, b string) bool {
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	x, errX := strconv.ParseFloat(a, 64)
+	y, errY := strconv.ParseFloat(b, 64)
+	if errX == nil && errY == nil {
+		return x == y
+	}
+	t, okT := switchWord(a)
+	v, okV := switchWord(b)
+	return okT && okV && t == v
+}
+
+func switchWord(s string) (on, ok bool) {
+	switch strings.ToLower(s) {
+	case "true", "on", "yes", "1", "enabled":
+		return true, true
+	case "false", "off", "no", "0", "disabled":
+		return false, true
+	}
+	return false, false
+}
+
+// matchValue compares one value that was found.
+func matchValue(found string, ask hakaru.Ask) bool {
+	if ask.Equals == "" && ask.Contains != "" {
+		return strings.Contains(found, ask.Contains)
+	}
+	return sameValue(found, wanted(ask))
+}
+
+// matchCmdline looks for a flag (Argument) with the value wanted, or for the
+// text in the words, or for a word or a value after "=" that is the level.
+func matchCmdline(words []string, ask hakaru.Ask) (found string, ok bool) {
+	want := wanted(ask)
+	if ask.Argument != "" {
+		for i, w := range words {
+			value, joined := strings.CutPrefix(w, ask.Argument+"=")
+			switch {
+			case joined:
+			case w == ask.Argument && i+1 < len(words):
+				value = words[i+1]
+			case w == ask.Argument:
+				value = ""
+			// -w4: a short flag with its value.
+			case len(ask.Argument) == 2 && ask.Argument[0] == '-' && strings.HasPrefix(w, ask.Argument):
+				value = w[2:]
+			default:
+				continue
+			}
+			found = strings.TrimSpace(ask.Argument + " " + value)
+			if want == "" || matchValue(value, ask) || switchOn(want) && (value == "" || strings.HasPrefix(value, "-")) {
+				return found, true
+			}
+		}
+		if found == "" {
+			found = ask.Argument + " is not there"
+		}
+		return found, false
+	}
+	if want == "" {
+		return shorten(strings.Join(words, " ")), false
+	}
+	if ask.Contains != "" || ask.Equals != "" {
+		line := strings.Join(words, " ")
+		if strings.Contains(line, want) {
+			return want, true
+		}
+		return shorten(line), false
+	}
+	for _, w := range words {
+		_, value, has := strings.Cut(w, "=")
+		if w == want || has && value == want {
+			return w, true
+		}
+	}
+	return shorten(strings.Join(words, " ")), false
+}
+
+// switchOn reports whether a level only says that a flag is given.
+func switchOn(level string) bool {
+	on, ok := switchWord(level)
+	return ok && on
+}
+
+// matchEnviron looks at the variable named by Argument, else at the one with
+// the setting's name, else for the text as a whole item of any variable.
+func matchEnviron(env []string, ask hakaru.Ask) (found string, ok bool) {
+	want := wanted(ask)
+	names := []string{ask.Argument}
+	if ask.Argument == "" {
+		last := ask.Setting[strings.LastIndexByte(ask.Setting, '.')+1:]
+		names = []string{last, strings.ToUpper(last)}
+	}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if name == "" || !slices.Contains(names, name) {
+			continue
+		}
+		if want == "" {
+			return name + "=" + value, true
+		}
+		items := strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' || r == ',' })
+		return name + "=" + value, matchValue(value, ask) || slices.Contains(items, want)
+	}
+	if ask.Argument != "" || want == "" {
+		return "not set", false
+	}
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if name == kernel.MarkVariable {
+			continue
+		}
+		// A level such as 4 is inside of many values; only a whole item counts,
+		// a long text (a library's name) may be the end of a path.
+		for _, item := range strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' || r == ',' }) {
+			if item == want || path.Base(item) == want || ask.Contains != "" && strings.Contains(item, want) {
+				return name + "=" + value, true
+			}
+		}
+	}
+	return "in no variable", false
+}
+
+// matchMaps looks for a mapped file. The kernel shows names with links
+// resolved, so a path is compared by what it leads to as well.
+func matchMaps(maps string, ask hakaru.Ask) (found string, ok bool) {
+	want := wanted(ask)
+	if want == "" {
+		return "nothing to look for", false
+	}
+	resolved := want
+	if filepath.IsAbs(want) {
+		if r, err := filepath.EvalSymlinks(want); err == nil {
+			resolved = r
+		}
+	}
+	for line := range strings.Lines(maps) {
+		i := strings.IndexByte(line, '/')
+		if i < 0 {
+			continue
+		}
+		file := strings.TrimSuffix(line[i:], "\n")
+		if strings.Contains(file, want) || file == resolved {
+			return file, true
+		}
+	}
+	return "not mapped", false
+}
+
+func askedNumber(ask hakaru.Ask) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(wanted(ask)))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", wanted(ask))
+	}
+	return n + ask.Offset, nil
+}
+
+// matchCount compares a number of processes.
+func matchCount(count int, ask hakaru.Ask) (string, hakaru.Held) {
+	want, err := askedNumber(ask)
+	if err != nil {
+		return fmt.Sprintf("%d; %v", count, err), hakaru.NotProved
+	}
+	return strconv.Itoa(count), held(count == want, ask.Absent)
+}
+
+// matchThreads compares the threads of the process that has most of them.
+// Libraries and runtimes have threads of their own, so more than was asked for
+// is no proof in either direction.
+func matchThreads(counts []int, ask hakaru.Ask) (string, hakaru.Held) {
+	most := slices.Max(counts)
+	want, err := askedNumber(ask)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%d; %v", most, err), hakaru.NotProved
+	case most > want:
+		return fmt.Sprintf("%d; threads of libraries and of the runtime are among them", most), hakaru.NotProved
+	}
+	return strconv.Itoa(most), held(most == want, ask.Absent)
+}
+
+// matchBacklog compares what the kernel granted: it cuts to somaxconn without
+// a word.
+func matchBacklog(listeners []kernel.Listener, ask hakaru.Ask) (string, hakaru.Held) {
+	if len(listeners) == 0 {
+		return "it does not listen", hakaru.NotProved
+	}
+	want, err := askedNumber(ask)
+	if err != nil {
+		return err.Error(), hakaru.NotProved
+	}
+	all := true
+	var parts []string
+	for _, l := range listeners {
+		name := l.Path
+		if name == "" {
+			name = l.Addr.String()
+		}
+		parts = append(parts, fmt.Sprintf("%d on %s", l.Backlog, name))
+		all = all && int64(l.Backlog) == int64(want)
+	}
+	slices.Sort(parts)
+	return strings.Join(slices.Compact(parts), ", "), held(all, ask.Absent)
+}
+
+// matchHTTP compares a field of a JSON answer, or looks for the text in the
+// whole of any answer.
+func matchHTTP(body string, ask hakaru.Ask) (string, hakaru.Held) {
+	if ask.Field == "" {
+		found, ok := matchText(body, ask)
+		if !ok {
+			found = beginning(body)
+		}
+		return found, held(ok, ask.Absent)
+	}
+	d := json.NewDecoder(strings.NewReader(body))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return fmt.Sprintf("the answer is not JSON: %s", beginning(body)), hakaru.NotProved
+	}
+	found, ok := field(value, ask.Field)
+	if !ok {
+		if ask.Absent {
+			return "not there", hakaru.Yes
+		}
+		return fmt.Sprintf("the answer has no %s", ask.Field), hakaru.NotProved
+	}
+	return shorten(found), held(matchValue(found, ask), ask.Absent)
+}
+
+// field follows a path such as pool.size or workers.0.pid. The length of a list
+// is its field "length".
+func field(value any, at string) (string, bool) {
+	for name := range strings.SplitSeq(strings.Trim(at, "$."), ".") {
+		switch v := value.(type) {
+		case map[string]any:
+			var ok bool
+			if value, ok = v[name]; !ok {
+				return "", false
+			}
+		case []any:
+			if name == "length" {
+				value = json.Number(strconv.Itoa(len(v)))
+				continue
+			}
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(v) {
+				return "", false
+			}
+			value = v[i]
+		default:
+			return "", false
+		}
+	}
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case nil:
+		return "null", true
+	default:
+		b, err := json.Marshal(v)
+		return string(b), err == nil
+	}
+}
+
+// matchLog searches the output, by the pattern in Argument or for the text. A
+// text that is missing proves nothing where part of the output is missing.
+func matchLog(text string, cut bool, ask hakaru.Ask) (string, hakaru.Held) {
+	found, ok := "", false
+	if ask.Argument == "" {
+		found, ok = matchText(text, ask)
+	} else {
+		pattern, err := regexp.Compile(ask.Argument)
+		if err != nil {
+			return fmt.Sprintf("pattern: %v", err), hakaru.NotProved
+		}
+		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+			value := m[len(m)-1] // the last group, or the whole
+			found = m[0]
+			if len(m) == 1 && ask.Contains == "" && ask.Equals == "" || matchValue(value, ask) {
+				ok = true
+				break
+			}
+		}
+	}
+	switch {
+	case ok:
+		return shorten(found), held(true, ask.Absent)
+	case cut:
+		return "not in the part of the output that was kept", hakaru.NotProved
+	case found != "":
+		return shorten(found), held(false, ask.Absent)
+	}
+	return "not there", held(false, ask.Absent)
+}
+
+// matchText looks for the text wanted and gives the line it is in.
+func matchText(text string, ask hakaru.Ask) (string, bool) {
+	want := wanted(ask)
+	i := strings.Index(text, want)
+	if want == "" || i < 0 {
+		return "", false
+	}
+	start := strings.LastIndexByte(text[:i], '\n') + 1
+	end := len(text)
+	if j := strings.IndexByte(text[i+len(want):], '\n'); j >= 0 {
+		end = i + len(want) + j
+	}
+	return shorten(strings.TrimSpace(text[start:end])), true
+}
+
+func shorten(text string) string {
+	if runes := []rune(text); len(runes) > shownAnswer {
+		return string(runes[:shownAnswer-1]) + "…"
+	}
+	return text
+}

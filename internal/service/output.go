@@ -1,0 +1,163 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"hakaru"
+)
+
+// What is kept of a unit's output: the beginning, where it says what it is and
+// what it could not do, and the end. In memory, so that a request log of
+// 100 MB/s fills no disk.
+const (
+	headSize = 64 << 10
+	tailSize = 192 << 10
+)
+
+// output reads what a unit writes, for as long as anyone has the other end, and
+// never makes the unit wait for more than one read.
+type output struct {
+	r    *os.File
+	done chan struct{} // closed when reading has ended
+
+	mu    sync.Mutex
+	head  []byte
+	tail  []byte // ring once it is full
+	at    int    // where the ring's oldest byte is
+	total int64
+	want  []byte // looked for as it comes: it may scroll away
+	carry []byte // the end of what was looked at
+	seen  bool
+	err   error
+}
+
+// newOutput starts reading r. The goroutine ends when the other end is closed,
+// or when finish gives up on it; finish waits for it.
+func newOutput(r *os.File, want string) *output {
+	o := &output{r: r, done: make(chan struct{}), want: []byte(want)}
+	go o.read()
+	return o
+}
+
+func (o *output) read() {
+	defer close(o.done)
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := o.r.Read(buf)
+		o.mu.Lock()
+		o.add(buf[:n])
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrDeadlineExceeded) {
+			o.err = err
+		}
+		o.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// add keeps what has to be kept of b.
+func (o *output) add(b []byte) {
+	o.total += int64(len(b))
+	if len(o.want) > 0 && !o.seen && len(b) > 0 {
+		text := append(o.carry, b...)
+		o.seen = bytes.Contains(text, o.want)
+		keep := min(len(text), len(o.want)-1)
+		o.carry = append(o.carry[:0:0], text[len(text)-keep:]...)
+	}
+	if room := headSize - len(o.head); room > 0 {
+		n := min(room, len(b))
+		o.head = append(o.head, b[:n]...)
+		b = b[n:]
+	}
+	if len(b) > tailSize {
+		b = b[len(b)-tailSize:]
+	}
+	if room := tailSize - len(o.tail); room > 0 {
+		n := min(room, len(b))
+		o.tail = append(o.tail, b[:n]...)
+		b = b[n:]
+	}
+	for len(b) > 0 {
+		n := copy(o.tail[o.at:], b)
+		o.at = (o.at + n) % tailSize
+		b = b[n:]
+	}
+}
+
+// found reports whether the text waited for has come.
+func (o *output) found() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen
+}
+
+// text returns what is kept and how many bytes are missing between.
+func (o *output) text() (head, tail string, cut int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	tail = string(o.tail[o.at:]) + string(o.tail[:o.at])
+	return string(o.head), tail, o.total - int64(len(o.head)+len(o.tail))
+}
+
+func (o *output) result(service string) hakaru.Output {
+	head, tail, cut := o.text()
+	if cut > 0 {
+		// Whole lines on both sides of the cut, so that the rest reads.
+		if i := strings.LastIndexByte(head, '\n'); i >= 0 {
+			cut += int64(len(head) - i - 1)
+			head = head[:i+1]
+		}
+		if i := strings.IndexByte(tail, '\n'); i >= 0 && i+1 < len(tail) {
+			cut += int64(i + 1)
+			tail = tail[i+1:]
+		}
+		head += fmt.Sprintf("[… %d bytes left out …]\n", cut)
+	}
+	return hakaru.Output{Service: service, Text: strings.ToValidUTF8(head+tail, "\uFFFD"), Cut: cut}
+}
+
+// lastLines returns the end of the output, for an error.
+func (o *output) lastLines() string {
+	head, tail, _ := o.text()
+	const most, size = 12, 2000
+	text := strings.TrimRight(head+tail, "\n ")
+	lines := strings.Split(text, "\n")
+	text = strings.Join(lines[max(0, len(lines)-most):], "\n")
+	if len(text) > size {
+		text = "…" + text[len(text)-size:]
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// drain gives what is still in the pipe a moment to be read.
+func (o *output) drain(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-o.done:
+	case <-timer.C:
+	}
+}
+
+// finish ends the reading. When every process of the unit is gone the end of
+// the pipe has been reached; a process that got away may still hold it, and is
+// not waited for.
+func (o *output) finish() error {
+	// A read that finds data does not look at the deadline, so what is in the
+	// pipe now is read first.
+	if err := o.r.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		return errors.Join(err, o.r.Close())
+	}
+	<-o.done
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return errors.Join(o.err, o.r.Close())
+}

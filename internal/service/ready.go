@@ -1,0 +1,283 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"hakaru"
+)
+
+// Readiness is asked for every firstPoll at first, more rarely the longer it
+// takes, so that a slow start is not slowed further.
+const (
+	firstPoll    = 20 * time.Millisecond
+	slowestPoll  = 200 * time.Millisecond
+	probeTimeout = 10 * time.Second // of one question
+	settle       = 200 * time.Millisecond
+	answerSize   = 1 << 20
+	shownAnswer  = 200
+)
+
+// awaitReady asks until the right answers come from processes of this stack.
+func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error) {
+	limit := u.spec.Ready.Timeout
+	if limit <= 0 {
+		limit = DefaultReadyTimeout
+	}
+	ready := u.spec.Ready
+	// Questions end with the main process: nobody will answer them rightly.
+	asking, cancel := context.WithTimeout(ctx, limit)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-u.ended:
+			cancel()
+		case <-asking.Done():
+		}
+	}()
+	defer func() { cancel(); <-watched }()
+
+	last := "nothing was asked yet"
+	pause := firstPoll
+	if ready.Get == "" && ready.Connect == "" && ready.Log == "" {
+		// Nothing says what ready means; that it survives its first moments is
+		// all that can be seen.
+		pause = min(settle, limit)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		if u.hasEnded() {
+			return nil, s.endedEarly(u)
+		}
+		var answers []hakaru.Answer
+		var err error
+		if ready.Get != "" || ready.Connect != "" || ready.Log != "" {
+			answers, err = s.ask(asking, u)
+			if err == nil && !u.hasEnded() {
+				return answers, nil
+			}
+			var held *heldError
+			if errors.As(err, &held) {
+				return nil, s.startError(u, held.Error(), "end that process, or let hakaru choose the port: ports: [name] and {name}")
+			}
+			if err != nil && asking.Err() == nil {
+				last = err.Error()
+			}
+		}
+		select {
+		case <-u.ended:
+			continue
+		case <-asking.Done():
+			if u.hasEnded() {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, fmt.Errorf("start service %s: %w", u.spec.Service, err)
+			}
+			return nil, s.startError(u, fmt.Sprintf("it did not become ready within %s: %s", limit, last),
+				"see the last lines of its output; a longer start is allowed by ready: {timeout: …}")
+		case <-timer.C:
+			if ready.Get == "" && ready.Connect == "" && ready.Log == "" {
+				return []hakaru.Answer{{Service: u.spec.Service, Probe: "alive", Got: fmt.Sprintf("pid %d", u.group.Leader)}}, nil
+			}
+		}
+		pause = min(slowestPoll, pause*5/4)
+		timer.Reset(pause)
+	}
+}
+
+// endedEarly says how a main process ended before it was ready, and tells a
+// daemon from a failure.
+func (s *Stack) endedEarly(u *unit) error {
+	rest, err := u.group.Members()
+	if err == nil && len(rest) > 0 && u.code == 0 {
+		return s.startError(u,
+			fmt.Sprintf("the command ended (exit 0) and left %s running: hakaru needs it in the foreground", describeAll(rest)),
+			"switch off its daemon mode (often --foreground, --nodaemon or `daemon off;`)")
+	}
+	why := fmt.Sprintf("it ended before it was ready (%s)", u.state)
+	if u.spec.Ready.Get != "" || u.spec.Ready.Connect != "" {
+		if addr, ok := readyAddr(u.spec.Ready); ok {
+			if held := s.foreignHolder(addr); held != nil {
+				why += "; " + held.Error()
+			}
+		}
+	}
+	return s.startError(u, why, "")
+}
+
+func (s *Stack) startError(u *unit, why, hint string) *StartError {
+	e := &StartError{Service: u.spec.Service, Why: why, Hint: hint}
+	if u.hasEnded() {
+		e.Exit = u.state
+		u.out.drain(200 * time.Millisecond) // its last words may still be in the pipe
+	}
+	e.Output = u.out.lastLines()
+	return e
+}
+
+// ask puts every question of the unit once.
+func (s *Stack) ask(ctx context.Context, u *unit) ([]hakaru.Answer, error) {
+	ready := u.spec.Ready
+	var answers []hakaru.Answer
+	record := func(probe, got string) {
+		answers = append(answers, hakaru.Answer{Service: u.spec.Service, Probe: probe, Got: got})
+	}
+	if ready.Log != "" {
+		if !u.out.found() {
+			return nil, fmt.Errorf("its output does not contain %q", ready.Log)
+		}
+		record("log", ready.Log)
+	}
+	if ready.Connect != "" {
+		if err := s.connect(ctx, ready.Connect); err != nil {
+			return nil, err
+		}
+		record("connect "+ready.Connect, "accepted")
+	}
+	if ready.Get != "" {
+		got, err := s.get(ctx, ready)
+		if err != nil {
+			return nil, err
+		}
+		record("GET "+ready.Get, got)
+	}
+	return answers, nil
+}
+
+// connect checks that the address accepts a connection, and who does.
+func (s *Stack) connect(ctx context.Context, address string) error {
+	network, addr := splitAddress(address)
+	d := net.Dialer{Timeout: probeTimeout}
+	c, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return err
+	}
+	if err := c.Close(); err != nil {
+		return fmt.Errorf("connect to %s: %w", address, err)
+	}
+	return s.checkOurs(address)
+}
+
+// splitAddress takes tcp://host:port, host:port, unix:/path, unix:///path or a
+// path.
+func splitAddress(address string) (network, addr string) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return "unix", "/" + strings.TrimLeft(path, "/")
+	}
+	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, "@") {
+		return "unix", address
+	}
+	return "tcp", strings.TrimPrefix(address, "tcp://")
+}
+
+// get asks over HTTP and checks status and body, and who answered.
+func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
+	status, body, err := fetch(ctx, ready.Get, probeTimeout)
+	if err != nil {
+		return "", err
+	}
+	got := fmt.Sprintf("%d %s", status, http.StatusText(status))
+	if start := beginning(body); start != "" {
+		got += ": " + start
+	}
+	// Who answers matters more than what: the wrong process may answer rightly.
+	if err := s.checkOurs(ready.Get); err != nil {
+		return "", err
+	}
+	switch {
+	case ready.Status != 0 && status != ready.Status:
+		return "", fmt.Errorf("GET %s answered %s; status %d is wanted", ready.Get, got, ready.Status)
+	case ready.Status == 0 && (status < 200 || status > 299):
+		return "", fmt.Errorf("GET %s answered %s; a status of 2xx is wanted", ready.Get, got)
+	case !strings.Contains(body, ready.Body):
+		return "", fmt.Errorf("GET %s answered %s; a body that contains %q is wanted", ready.Get, got, ready.Body)
+	}
+	return got, nil
+}
+
+// fetch is one GET over a connection of its own, without proxy or redirects.
+func fetch(ctx context.Context, address string, limit time.Duration) (status int, body string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	client := http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, "", fmt.Errorf("GET %s: %w", address, err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err
+		}
+		return 0, "", fmt.Errorf("GET %s: %w", address, err)
+	}
+	b, err := io.ReadAll(io.LimitReader(response.Body, answerSize))
+	err = errors.Join(err, response.Body.Close())
+	if err != nil {
+		return response.StatusCode, string(b), fmt.Errorf("GET %s: read the body: %w", address, err)
+	}
+	return response.StatusCode, string(b), nil
+}
+
+func beginning(body string) string {
+	text := strings.Join(strings.Fields(body), " ")
+	if len(text) > shownAnswer {
+		text = text[:shownAnswer] + "…"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// readyAddr is the TCP address that readiness asks, where it is written as one.
+func readyAddr(ready hakaru.Ready) (netip.AddrPort, bool) {
+	for _, text := range []string{ready.Get, ready.Connect} {
+		if addr, ok := tcpAddr(text); ok {
+			return addr, true
+		}
+	}
+	return netip.AddrPort{}, false
+}
+
+// tcpAddr reads the address of a URL or host:port. localhost is taken for
+// 127.0.0.1; other names are not looked up.
+func tcpAddr(text string) (netip.AddrPort, bool) {
+	if text == "" {
+		return netip.AddrPort{}, false
+	}
+	host := text
+	if scheme, rest, ok := strings.Cut(text, "://"); ok {
+		u, err := url.Parse(text)
+		if err != nil {
+			return netip.AddrPort{}, false
+		}
+		host = u.Host
+		switch {
+		case u.Port() != "" || scheme == "tcp" && strings.Contains(rest, ":"):
+		case scheme == "http":
+			host += ":80"
+		case scheme == "https":
+			host += ":443"
+		}
+	}
+	if port, ok := strings.CutPrefix(host, "localhost:"); ok {
+		host = "127.0.0.1:" + port
+	}
+	addr, err := netip.ParseAddrPort(host)
+	return addr, err == nil
+}

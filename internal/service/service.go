@@ -1,0 +1,309 @@
+// Package service brings a stack of programs up on this machine, knows when
+// each gives the right answer, reads back whether settings are in force, and
+// takes everything down again.
+//
+// It takes a hakaru.Bundle, rendered but for leased addresses and the private
+// directory; it gives a Stack: the place, proofs, and in the end what was left
+// over. What it started is on disk before it starts, so that Sweep of a later
+// process ends what an agent that was killed left behind. Nothing outlives Down:
+// processes are found again by cgroup, session, environment mark and descent.
+//
+// It does not send load, watch counters, or decide whether a trial counts.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+// Defaults of hakaru.Ready and hakaru.Stop.
+const (
+	DefaultReadyTimeout = 30 * time.Second
+	DefaultGrace        = 10 * time.Second
+)
+
+// Options is what an agent knows and a bundle does not.
+type Options struct {
+	StateDir string   // registry of what is up, see DefaultStateDir; needed
+	TempDir  string   // where private directories are made; /tmp where empty
+	Exe      string   // this program, for {hakaru.exe}
+	Owner    Owner    // the agent; this process where zero
+	Environ  []string // the agent's environment, which services inherit but for HAKARU_…
+	NoCgroup bool     // do without cgroups although they could be made
+}
+
+// DefaultStateDir is the directory in which agents of a user keep note of what
+// is up: /run/hakaru for root, else below XDG_RUNTIME_DIR, else below TMPDIR
+// or /tmp.
+func DefaultStateDir(getenv func(string) string, uid int) string {
+	if uid == 0 {
+		return "/run/hakaru"
+	}
+	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "hakaru")
+	}
+	dir := getenv("TMPDIR")
+	if !filepath.IsAbs(dir) {
+		dir = "/tmp"
+	}
+	return filepath.Join(dir, fmt.Sprintf("hakaru-%d", uid))
+}
+
+// StartError says why a stack did not come up. Everything that had been started
+// is stopped when it is returned.
+type StartError struct {
+	Service string           `json:"service"`
+	Why     string           `json:"why"`              // "did not become ready within 30s: …"
+	Exit    string           `json:"exit,omitempty"`   // how its main process ended: "exit status 1"
+	Output  string           `json:"output,omitempty"` // its last lines
+	Hint    string           `json:"hint,omitempty"`
+	Left    hakaru.Leftovers `json:"left"` // of stopping what had been started
+}
+
+// Error is one sentence, followed by the last lines of the service's output.
+func (e *StartError) Error() string {
+	text := fmt.Sprintf("start service %s: %s", e.Service, e.Why)
+	if e.Output != "" {
+		text += "\nlast output:\n    " + strings.ReplaceAll(e.Output, "\n", "\n    ")
+	}
+	return text
+}
+
+// Stack is what Up has brought up. Its methods may be called from several
+// goroutines. Down must be called in the end.
+type Stack struct {
+	opt      Options
+	files    registry
+	record   record
+	launch   *launcher
+	leases   []*lease
+	units    []*unit
+	place    hakaru.Place
+
+	mu       sync.Mutex // guards warnings
+	warnings []hakaru.Warning
+
+	down sync.Once
+	left hakaru.Leftovers
+}
+
+// Up starts the units of a bundle in order, each ready before the next. On an
+// error that concerns a unit, a *StartError, everything started is stopped
+// before it returns; so it is when ctx ends.
+func Up(ctx context.Context, bundle hakaru.Bundle, opt Options) (*Stack, error) {
+	if len(bundle.Units) == 0 {
+		return nil, errors.New("start the stack: it has no service")
+	}
+	if opt.TempDir == "" {
+		opt.TempDir = "/tmp"
+	}
+	if opt.Owner == (Owner{}) {
+		owner, err := Self()
+		if err != nil {
+			return nil, fmt.Errorf("start the stack: %w", err)
+		}
+		opt.Owner = owner
+	}
+	began := time.Now()
+	s, err := prepare(bundle, opt)
+	if err != nil {
+		return nil, err
+	}
+	for i := range bundle.Units {
+		if err := s.startUnit(ctx, i, bundle.Units[i]); err != nil {
+			// The grace of units that are up is kept, but a cancelled start
+			// must not go on for long.
+			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), DefaultGrace)
+			if ctx.Err() != nil {
+				cancel()
+			}
+			left := s.Down(stop)
+			cancel()
+			var start *StartError
+			if errors.As(err, &start) {
+				start.Left = left
+			}
+			return nil, err
+		}
+	}
+	s.place.Took = time.Since(began)
+	return s, nil
+}
+
+// prepare makes everything that is needed before the first process: the record,
+// the private directory, leased addresses, cgroups.
+func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
+	id, err := newID()
+	if err != nil {
+		return nil, fmt.Errorf("start the stack: %w", err)
+	}
+	files, err := openRegistry(opt.StateDir)
+	if err != nil {
+		return nil, fmt.Errorf("start the stack: %w", err)
+	}
+	dir := filepath.Join(opt.TempDir, "hakaru-"+id)
+	boot, err := kernel.BootID()
+	if err != nil {
+		return nil, fmt.Errorf("start the stack: %w", err)
+	}
+	s := &Stack{
+		opt:   opt,
+		files: files,
+		record: record{
+			Format: recordFormat, ID: id, Owner: opt.Owner, Boot: boot,
+			Dir: dir, Run: bundle.Run,
+		},
+		place: hakaru.Place{ID: id, Dir: dir, Names: hakaru.Names{}},
+	}
+	defer func() {
+		if err != nil {
+			s.closeLeases()
+			err = errors.Join(err, s.removeTraces())
+		}
+	}()
+	cgroup := ""
+	if !opt.NoCgroup {
+		cgroup, err = cgroupParent()
+		if err != nil {
+			s.warn("no_cgroup", fmt.Sprintf("no cgroup could be made (%v): CPU time of processes that end between two looks is lost, and what leaves both its session and its environment is not found again", err))
+			err = nil
+		}
+	}
+	for i, u := range bundle.Units {
+		r := unitRecord{Service: u.Service, Mark: kernel.Mark(id, i)}
+		if cgroup != "" {
+			r.Cgroup = filepath.Join(cgroup, id, fmt.Sprintf("%d-%s", i+1, plainName(u.Service)))
+			s.record.CgroupDir = filepath.Join(cgroup, id)
+		}
+		s.record.Units = append(s.record.Units, r)
+	}
+	s.leases, err = takeLeases(bundle, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range s.leases {
+		for name, value := range l.names() {
+			s.place.Names[name] = value
+		}
+		if l.port != 0 {
+			s.record.Ports = append(s.record.Ports, l.port)
+		}
+	}
+	s.place.Names["hakaru.dir"] = dir
+	s.place.Names["hakaru.exe"] = opt.Exe
+	// From here on everything that is made is on disk first.
+	if err = s.files.write(s.record, true); err != nil {
+		return nil, err
+	}
+	if err = s.makePrivateDir(bundle); err != nil {
+		return nil, err
+	}
+	for i := range s.record.Units {
+		r := &s.record.Units[i]
+		if r.Cgroup == "" {
+			continue
+		}
+		if err := os.MkdirAll(r.Cgroup, 0o755); err != nil {
+			s.warn("no_cgroup", fmt.Sprintf("no cgroup for service %s: %v", r.Service, err))
+			r.Cgroup = ""
+		}
+	}
+	s.launch = newLauncher()
+	return s, nil
+}
+
+func (s *Stack) warn(code, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warnings = append(s.warnings, hakaru.Warning{Code: code, Message: message})
+}
+
+// warnOnce is for what is noticed again and again.
+func (s *Stack) warnOnce(code, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.ContainsFunc(s.warnings, func(w hakaru.Warning) bool { return w.Code == code }) {
+		s.warnings = append(s.warnings, hakaru.Warning{Code: code, Message: message})
+	}
+}
+
+// Place describes the stack that is up.
+func (s *Stack) Place() hakaru.Place { return s.place }
+
+// Warnings is what was noticed while the stack was brought up, above all that
+// no cgroup could be made and what is lost by it.
+func (s *Stack) Warnings() []hakaru.Warning {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.warnings)
+}
+
+// Ended tells of the units whose main process has ended.
+func (s *Stack) Ended() []hakaru.Exit {
+	var exits []hakaru.Exit
+	for _, u := range s.units {
+		if !u.hasEnded() {
+			continue
+		}
+		exit := hakaru.Exit{Service: u.spec.Service, State: u.state}
+		if rest, err := u.group.Members(); err == nil && len(rest) > 0 {
+			exit.State += fmt.Sprintf(", and left %s running", describeAll(rest))
+		}
+		exits = append(exits, exit)
+	}
+	return exits
+}
+
+// Outputs is what the units wrote so far.
+func (s *Stack) Outputs() []hakaru.Output {
+	outputs := make([]hakaru.Output, len(s.units))
+	for i, u := range s.units {
+		outputs[i] = u.out.result(u.spec.Service)
+	}
+	return outputs
+}
+
+// members returns the live processes of all units.
+func (s *Stack) members() ([]int, error) {
+	var all []int
+	for _, u := range s.units {
+		m, err := u.group.Members()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m...)
+	}
+	return all, nil
+}
+
+// plainName keeps what may stand in the name of a cgroup.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+func describeAll(pids []int) string {
+	const shown = 3
+	var parts []string
+	for _, pid := range pids[:min(len(pids), shown)] {
+		parts = append(parts, fmt.Sprintf("pid %d (%s)", pid, kernel.Describe(pid)))
+	}
+	if more := len(pids) - shown; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
+}

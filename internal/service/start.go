@@ -1,0 +1,445 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+// unit is one program that was started.
+type unit struct {
+	spec  hakaru.Unit // everything expanded
+	group kernel.Group
+	cmd   *exec.Cmd
+	out   *output
+
+	ended chan struct{} // closed when the main process has ended; it is reaped by Down
+	state string        // how, once ended is closed
+	code  int           // exit status; -1: by a signal
+}
+
+func (u *unit) hasEnded() bool {
+	select {
+	case <-u.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// expand replaces leased names and the like in everything of a unit.
+func expand(u hakaru.Unit, names hakaru.Names) hakaru.Unit {
+	u.Argv = append([]string(nil), u.Argv...)
+	for i := range u.Argv {
+		u.Argv[i] = names.Expand(u.Argv[i])
+	}
+	u.Env = append([]hakaru.EnvVar(nil), u.Env...)
+	for i, e := range u.Env {
+		if e.Value != nil {
+			value := names.Expand(*e.Value)
+			u.Env[i].Value = &value
+		}
+	}
+	u.Files = append([]hakaru.File(nil), u.Files...)
+	for i := range u.Files {
+		u.Files[i].Content = names.Expand(u.Files[i].Content)
+		u.Files[i].Path = names.Expand(u.Files[i].Path)
+	}
+	u.Dir = names.Expand(u.Dir)
+	u.Ready.Get = names.Expand(u.Ready.Get)
+	u.Ready.Connect = names.Expand(u.Ready.Connect)
+	u.Ready.Body = names.Expand(u.Ready.Body)
+	u.Ready.Log = names.Expand(u.Ready.Log)
+	return u
+}
+
+// startUnit starts unit i and waits until it is ready.
+func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
+	spec := expand(given, s.place.Names)
+	fail := func(why, hint string) error {
+		return &StartError{Service: spec.Service, Why: why, Hint: hint}
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("start service %s: %w", spec.Service, err)
+	}
+	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
+		return fail("it has no command", "")
+	}
+	if info, err := os.Stat(spec.Dir); spec.Dir != "" && (err != nil || !info.IsDir()) {
+		return fail(fmt.Sprintf("its directory %s is not there", spec.Dir), "")
+	}
+	if err := s.checkFree(ctx, spec); err != nil {
+		return fail(err.Error(), "end that process, or write {name} with ports: [name] and let hakaru choose a free port")
+	}
+	credential, err := credentialOf(spec.User)
+	if err != nil {
+		return fail(err.Error(), "run hakaru as root, or leave `user:` out")
+	}
+	written, err := s.writeFiles(spec, credential)
+	if err != nil {
+		return fail(err.Error(), "")
+	}
+	env := environment(s.opt.Environ, spec.Env, s.record.Units[i].Mark)
+	path, err := lookUp(spec.Argv[0], spec.Dir, env)
+	if err != nil {
+		return fail(err.Error(), "is it installed? A name without a slash is looked for in PATH, a relative one starts at "+spec.Dir)
+	}
+	u := &unit{spec: spec, ended: make(chan struct{})}
+	began := time.Now()
+	if err := s.launchUnit(i, u, path, env, credential); err != nil {
+		return fail(err.Error(), "")
+	}
+	s.units = append(s.units, u)
+	s.place.Units = append(s.place.Units, hakaru.RunningUnit{
+		Service: spec.Service, PID: u.group.Leader, Argv: spec.Argv,
+		Cgroup: u.group.Cgroup, Files: written,
+	})
+	r := &s.record.Units[i]
+	r.PID, r.Start, r.Cgroup = u.group.Leader, u.group.Start, u.group.Cgroup
+	if err := s.files.write(s.record, false); err != nil {
+		return fail(err.Error(), "")
+	}
+	answers, err := s.awaitReady(ctx, u)
+	if err != nil {
+		return err
+	}
+	s.place.Answers = append(s.place.Answers, answers...)
+	s.place.Units[len(s.place.Units)-1].Ready = time.Since(began)
+	return nil
+}
+
+// launchUnit forks and executes the program, in a session and a cgroup of its
+// own, and begins to read its output and to wait for its end.
+func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential *syscall.Credential) error {
+	r, w, err := outputPipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe for its output: %w", err)
+	}
+	rec := s.record.Units[i]
+	u.group = kernel.Group{Cgroup: rec.Cgroup, Mark: rec.Mark}
+	start := func() error {
+		u.cmd = &exec.Cmd{
+			Path: path, Args: u.spec.Argv, Env: env, Dir: u.spec.Dir,
+			Stdout: w, Stderr: w,
+			SysProcAttr: &syscall.SysProcAttr{
+				Setsid:     true,
+				Pdeathsig:  syscall.SIGKILL,
+				Credential: credential,
+			},
+		}
+		if u.group.Cgroup == "" {
+			return u.cmd.Start()
+		}
+		dir, err := os.Open(u.group.Cgroup)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		u.cmd.SysProcAttr.UseCgroupFD = true
+		u.cmd.SysProcAttr.CgroupFD = int(dir.Fd())
+		return u.cmd.Start()
+	}
+	s.releaseFor(i)
+	err = s.launch.do(u.spec.CPUs, start)
+	if err != nil && u.group.Cgroup != "" {
+		// The kernel may be too old to start into a cgroup, or forbid it.
+		dir := u.group.Cgroup
+		u.group.Cgroup = ""
+		if second := s.launch.do(u.spec.CPUs, start); second == nil {
+			s.warn("no_cgroup", fmt.Sprintf("service %s could not be started in cgroup %s (%v) and runs without one", u.spec.Service, dir, err))
+			err = nil
+		}
+	}
+	closeErr := w.Close()
+	if err != nil {
+		return errors.Join(fmt.Errorf("execute %s: %w", path, err), r.Close())
+	}
+	u.out = newOutput(r, u.spec.Ready.Log)
+	u.group.Leader = u.cmd.Process.Pid
+	go u.wait()
+	if st, err := kernel.ReadStat(u.group.Leader); err == nil {
+		u.group.Start = st.Start
+	}
+	return closeErr
+}
+
+// outputPipe makes a pipe whose reading end can be given up on (the runtime
+// polls it) and whose writing end blocks, as programs expect of their stdout.
+func outputPipe() (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	// More room, so that a burst does not wait for this process to be scheduled.
+	// Where the limit of pipe memory is reached the default size does.
+	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, 1<<20)
+	return os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output"), nil
+}
+
+// wait learns how the main process ended and leaves it a zombie: as long as it
+// is not reaped, its number cannot name another process, group or session, so
+// that signals sent by number reach nobody else. Down reaps it.
+func (u *unit) wait() {
+	defer close(u.ended)
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_PID, u.group.Leader, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			u.state, u.code = fmt.Sprintf("unknown (%v)", err), -1
+			return
+		}
+		break
+	}
+	// siginfo_t of SIGCHLD: three ints, a word's alignment, then pid, uid and
+	// status (sigaction(2)); x/sys has no accessor.
+	const word = unsafe.Sizeof(uintptr(0))
+	status := *(*int32)(unsafe.Add(unsafe.Pointer(&info), 12+(word-4)+8))
+	const exited, dumped = 1, 3 // CLD_EXITED, CLD_DUMPED
+	switch info.Code {
+	case exited:
+		u.state, u.code = fmt.Sprintf("exit status %d", status), int(status)
+	case dumped:
+		u.state, u.code = fmt.Sprintf("signal: %s (core dumped)", syscall.Signal(status)), -1
+	default:
+		u.state, u.code = fmt.Sprintf("signal: %s", syscall.Signal(status)), -1
+	}
+}
+
+// environment is the agent's own without HAKARU_…, with the unit's changes and
+// its mark.
+func environment(base []string, changes []hakaru.EnvVar, mark string) []string {
+	changed := make(map[string]bool, len(changes))
+	for _, c := range changes {
+		changed[c.Name] = true
+	}
+	var env []string
+	for _, e := range base {
+		name, _, _ := strings.Cut(e, "=")
+		if !changed[name] && !strings.HasPrefix(name, "HAKARU_") {
+			env = append(env, e)
+		}
+	}
+	for _, c := range changes {
+		if c.Value != nil && c.Name != kernel.MarkVariable {
+			env = append(env, c.Name+"="+*c.Value)
+		}
+	}
+	return append(env, kernel.MarkVariable+"="+mark)
+}
+
+// lookUp finds the program as execvp would with the unit's own PATH and
+// directory.
+func lookUp(name, dir string, env []string) (string, error) {
+	notFound := fmt.Errorf("command not found: %s", name)
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, name)
+		}
+		return path, executable(path, notFound)
+	}
+	search := "/usr/local/bin:/usr/bin:/bin"
+	for _, e := range env {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			search = value
+		}
+	}
+	err := notFound
+	for _, d := range filepath.SplitList(search) {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(dir, d) // an empty part is the current directory
+		}
+		path := filepath.Join(d, name)
+		switch e := executable(path, notFound); {
+		case e == nil:
+			return path, nil
+		case !errors.Is(e, notFound):
+			err = e
+		}
+	}
+	return "", err
+}
+
+func executable(path string, notFound error) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return notFound
+	case err != nil:
+		return fmt.Errorf("look at %s: %w", path, err)
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is not executable", path)
+	}
+	return nil
+}
+
+// credentialOf looks a user up, its supplementary groups included; nil for the
+// agent's own.
+func credentialOf(name string) (*syscall.Credential, error) {
+	if name == "" {
+		return nil, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		if _, convErr := strconv.Atoi(name); convErr == nil {
+			u, err = user.LookupId(name)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run as user %s: %w", name, err)
+		}
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("run as user %s: uid %w", name, err)
+	}
+	if int(uid) == os.Geteuid() {
+		return nil, nil
+	}
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("run as user %s: only root may start a program as someone else", name)
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, fmt.Errorf("run as user %s: gid %w", name, err)
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("run as user %s: %w", name, err)
+	}
+	c := &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	for _, id := range ids {
+		n, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("run as user %s: group %w", name, err)
+		}
+		c.Groups = append(c.Groups, uint32(n))
+	}
+	return c, nil
+}
+
+// makePrivateDir makes the place's directory. It belongs to the user that the
+// services run as, since that one makes sockets and pid files there; where they
+// run as several, all may pass through it and nobody but the agent writes.
+func (s *Stack) makePrivateDir(bundle hakaru.Bundle) error {
+	if err := os.Mkdir(s.place.Dir, 0o700); err != nil {
+		return fmt.Errorf("make the private directory: %w", err)
+	}
+	users := map[string]bool{}
+	for _, u := range bundle.Units {
+		if u.User != "" {
+			users[u.User] = true
+		}
+	}
+	switch len(users) {
+	case 0:
+		return nil
+	case 1:
+		for name := range users {
+			c, err := credentialOf(name)
+			if err != nil {
+				return nil // said better when the unit is started
+			}
+			return chown(s.place.Dir, c)
+		}
+	}
+	s.warn("several_users", "services run as several users: none of them can make files in {hakaru.dir}")
+	if err := os.Chmod(s.place.Dir, 0o711); err != nil {
+		return fmt.Errorf("open the private directory for several users: %w", err)
+	}
+	return nil
+}
+
+func chown(path string, c *syscall.Credential) error {
+	if c == nil {
+		return nil
+	}
+	if err := os.Lchown(path, int(c.Uid), int(c.Gid)); err != nil {
+		return fmt.Errorf("give %s to its user: %w", path, err)
+	}
+	return nil
+}
+
+// writeFiles writes the unit's files into the private directory. It goes
+// through os.Root: no link that a service has put there leads out of it.
+func (s *Stack) writeFiles(spec hakaru.Unit, c *syscall.Credential) (written []hakaru.File, err error) {
+	if len(spec.Files) == 0 {
+		return nil, nil
+	}
+	root, err := os.OpenRoot(s.place.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("write files: %w", err)
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, f := range spec.Files {
+		if !filepath.IsLocal(f.Path) {
+			return nil, fmt.Errorf("write file %s: its path must lie inside the private directory", f.Path)
+		}
+		mode := fs.FileMode(f.Mode).Perm()
+		if mode == 0 {
+			mode = 0o600
+		}
+		parts := strings.Split(filepath.Dir(filepath.Clean(f.Path)), "/")
+		for i := range parts {
+			dir := filepath.Join(parts[:i+1]...)
+			if dir == "." {
+				continue
+			}
+			err := root.Mkdir(dir, 0o700)
+			if errors.Is(err, fs.ErrExist) {
+				continue
+			}
+			if err == nil && c != nil {
+				err = root.Lchown(dir, int(c.Uid), int(c.Gid))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("write file %s: %w", f.Path, err)
+			}
+		}
+		if err := writeOne(root, f, mode, c); err != nil {
+			return nil, fmt.Errorf("write file %s: %w", f.Path, err)
+		}
+		written = append(written, hakaru.File{Path: filepath.Join(s.place.Dir, f.Path), Content: f.Content, Mode: uint32(mode)})
+	}
+	return written, nil
+}
+
+func writeOne(root *os.Root, f hakaru.File, mode fs.FileMode, c *syscall.Credential) (err error) {
+	w, err := root.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	if _, err := w.WriteString(f.Content); err != nil {
+		return err
+	}
+	if err := w.Chmod(mode); err != nil {
+		return err
+	}
+	if c != nil {
+		return w.Chown(int(c.Uid), int(c.Gid))
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+const (
+	restGrace = time.Second     // what the main process's end gives its children
+	killLimit = 5 * time.Second // how long killed processes may take to be gone
+	lookPause = 10 * time.Millisecond
+)
+
+// Down stops the units, the last started first: the signal that was given to
+// the main process, its grace, then the whole group, then by force. When ctx
+// ends, the grace ends; force is used all the same. A second call returns what
+// the first one did.
+func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
+	s.down.Do(func() {
+		began := time.Now()
+		for _, u := range slices.Backward(s.units) {
+			s.stopUnit(ctx, u)
+		}
+		for _, u := range s.units {
+			if err := u.out.finish(); err != nil {
+				s.leave("output", fmt.Sprintf("read the output of service %s: %v", u.spec.Service, err))
+			}
+			s.left.Outputs = append(s.left.Outputs, u.out.result(u.spec.Service))
+		}
+		s.closeLeases()
+		if s.nothingLeft() {
+			if err := s.removeTraces(); err != nil {
+				s.leave("not_removed", err.Error())
+			}
+		}
+		s.launch.close()
+		s.left.Took = time.Since(began)
+	})
+	return s.left
+}
+
+func (s *Stack) leave(code, message string) {
+	s.left.Warnings = append(s.left.Warnings, hakaru.Warning{Code: code, Message: message})
+}
+
+func (s *Stack) stopUnit(ctx context.Context, u *unit) {
+	name := u.spec.Service
+	alreadyEnded := u.hasEnded()
+	forced := false
+	if !alreadyEnded {
+		signal, err := signalByName(u.spec.Stop.Signal)
+		if err != nil {
+			s.leave("stop_signal", fmt.Sprintf("stop service %s: %v; TERM was sent", name, err))
+		}
+		forced = !s.askToEnd(ctx, u, signal)
+		if forced {
+			s.leave("killed", fmt.Sprintf("service %s did not end within its grace after %s and was killed", name, unix.SignalName(signal)))
+		}
+	}
+	rest, err := u.group.Members()
+	if err != nil {
+		s.leave("processes", fmt.Sprintf("stop service %s: %v", name, err))
+	}
+	if len(rest) > 0 && !forced {
+		// Children of a main process that ended well get a moment to follow it,
+		// then the group is asked, and those that left the group one by one.
+		what := describeAll(rest)
+		if !u.awaitEmpty(ctx, restGrace/4) {
+			signalGroup(u.group, unix.SIGTERM)
+			forcedRest := !u.awaitEmpty(ctx, restGrace)
+			how := "ended after TERM"
+			if forcedRest {
+				how = "had to be killed"
+			}
+			s.leave("left_behind", fmt.Sprintf("the main process of service %s ended and left %s, which %s", name, what, how))
+		}
+	}
+	if err := endGroup(u.group, killLimit); err != nil {
+		s.leave("not_ended", fmt.Sprintf("stop service %s: %v", name, err))
+	}
+	// The main process cannot be alive after endGroup but in an uninterruptible
+	// sleep, which Wait must not share.
+	timer := time.NewTimer(killLimit)
+	defer timer.Stop()
+	select {
+	case <-u.ended:
+		_ = u.cmd.Wait() // how it ended is known since it ended; this reaps it
+		s.left.Exits = append(s.left.Exits, hakaru.Exit{Service: name, State: u.state, Forced: forced})
+	case <-timer.C:
+		s.left.Exits = append(s.left.Exits, hakaru.Exit{Service: name, State: "does not end", Forced: true})
+	}
+}
+
+// askToEnd signals the main process and reports whether it ended in its grace.
+// The signal is sent once more at half of the time: one that arrives before a
+// program has its handler can be lost.
+func (s *Stack) askToEnd(ctx context.Context, u *unit, signal syscall.Signal) bool {
+	grace := u.spec.Stop.Grace
+	if grace <= 0 {
+		grace = DefaultGrace
+	}
+	half := time.NewTimer(grace / 2)
+	defer half.Stop()
+	end := time.NewTimer(grace)
+	defer end.Stop()
+	// The zombie keeps the number: this reaches our process or nobody.
+	_ = unix.Kill(u.group.Leader, signal)
+	for {
+		select {
+		case <-u.ended:
+			return true
+		case <-half.C:
+			_ = unix.Kill(u.group.Leader, signal)
+		case <-end.C:
+			return false
+		case <-ctx.Done():
+			return u.hasEnded()
+		}
+	}
+}
+
+func (u *unit) awaitEmpty(ctx context.Context, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(lookPause)
+	defer tick.Stop()
+	for {
+		if rest, err := u.group.Members(); err == nil && len(rest) == 0 {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+// signalGroup sends a signal to every member. One that has ended since it was
+// listed is no error.
+func signalGroup(g kernel.Group, signal syscall.Signal) {
+	members, err := g.Members()
+	if err != nil {
+		return
+	}
+	for _, pid := range members {
+		_ = unix.Kill(pid, signal)
+	}
+}
+
+// endGroup kills every member until there is none, since a process that forks
+// can be ahead of a list.
+func endGroup(g kernel.Group, limit time.Duration) error {
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(lookPause)
+	defer tick.Stop()
+	var killErr error
+	for {
+		members, err := g.Members()
+		if err == nil && len(members) == 0 {
+			return nil
+		}
+		if g.Cgroup != "" {
+			killErr = killCgroup(g.Cgroup)
+		}
+		for _, pid := range members {
+			if e := unix.Kill(pid, unix.SIGKILL); e != nil && !errors.Is(e, unix.ESRCH) {
+				killErr = fmt.Errorf("kill pid %d: %w", pid, e)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			if err != nil {
+				return errors.Join(err, killErr)
+			}
+			return errors.Join(fmt.Errorf("%s still there", describeAll(members)), killErr)
+		}
+	}
+}
+
+// nothingLeft looks once more for everything that could have outlived the
+// units; what is found is reported, and the record stays for Sweep.
+func (s *Stack) nothingLeft() bool {
+	clean := true
+	rest, err := s.members()
+	if err != nil || len(rest) > 0 {
+		s.leave("not_ended", fmt.Sprintf("processes are left after stopping: %s %v", describeAll(rest), err))
+		clean = false
+	}
+	if len(s.record.Ports) > 0 {
+		listeners, err := s.listeners(false)
+		if err != nil {
+			return clean
+		}
+		for _, l := range listeners {
+			if l.Addr.Addr().IsLoopback() && slices.Contains(s.record.Ports, l.Addr.Port()) {
+				s.leave("port_open", fmt.Sprintf("someone still listens on %s, which was leased to this stack", l.Addr))
+			}
+		}
+	}
+	for _, u := range s.units {
+		network, path := splitAddress(u.spec.Ready.Connect)
+		if network != "unix" || strings.HasPrefix(path, "@") || strings.HasPrefix(path, s.place.Dir+"/") {
+			continue
+		}
+		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
+			s.leave("socket_file", fmt.Sprintf("service %s left its socket %s behind", u.spec.Service, path))
+		}
+	}
+	return clean
+}
+
+// removeTraces removes cgroups, the private directory and, last, the record:
+// as long as anything is there, the record is.
+func (s *Stack) removeTraces() error { return removeTraces(s.files, s.record) }
+
+func removeTraces(files registry, rec record) error {
+	var errs []error
+	if rec.CgroupDir != "" {
+		errs = append(errs, removeCgroup(rec.CgroupDir))
+		// The directory above goes with its last stack; others may be in it.
+		_ = unix.Rmdir(filepath.Dir(rec.CgroupDir))
+	}
+	if err := os.RemoveAll(rec.Dir); err != nil {
+		errs = append(errs, fmt.Errorf("remove the private directory: %w", err))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return files.remove(rec.ID)
+}
+
+// signalByName takes "TERM", "SIGTERM" or a number; TERM where empty.
+func signalByName(name string) (syscall.Signal, error) {
+	if name == "" {
+		return unix.SIGTERM, nil
+	}
+	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 65 {
+		return syscall.Signal(n), nil
+	}
+	upper := strings.ToUpper(name)
+	if !strings.HasPrefix(upper, "SIG") {
+		upper = "SIG" + upper
+	}
+	if signal := unix.SignalNum(upper); signal != 0 {
+		return signal, nil
+	}
+	return unix.SIGTERM, fmt.Errorf("there is no signal %q", name)
+}
