@@ -1,0 +1,463 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// maxHead bounds one answer's status line and headers together, and each
+// chunk's size line, and the trailers. Real heads stay below 64 KiB.
+const maxHead = 256 << 10
+
+// beginning is how much of a body is kept for words about a bad answer.
+const beginning = 160
+
+// Errors of the parser. Each is wrapped with what was seen.
+var (
+	errNotHTTP = errors.New("not an HTTP answer")
+	errCutOff  = errors.New("the answer was cut off")
+	errNone    = errors.New("the connection was closed without an answer")
+)
+
+type parserState uint8
+
+const (
+	inStatus parserState = iota
+	inHeader
+	inBody      // remaining bytes
+	inChunkSize // the line
+	inChunk     // remaining bytes
+	inChunkEnd  // the line end after a chunk's bytes
+	inTrailer
+	inRest // until the connection closes
+	isDone
+	isBroken
+)
+
+// parser reads one HTTP/1.x answer, in whatever pieces it arrives (RFC 9112).
+// It holds no bytes but a line that was split, the beginning of the body, and
+// where a text is looked for as much of the body as could be the start of it.
+// Every engine uses it; it reads from nowhere itself.
+//
+// It is as lenient as servers need (bare LF, folded headers, a missing reason,
+// repeated equal lengths) and strict where an answer's end is at stake.
+type parser struct {
+	head   bool   // the request was HEAD: no body whatever the headers say
+	want   int    // the expected status, 0: any 2xx
+	expect []byte // looked for in the body, where set
+
+	state     parserState
+	status    int
+	found     bool // expect was in the body
+	close     bool // the connection cannot be used again
+	got       bool // a byte of the answer has come
+	chunked   bool
+	otherTE   bool // a transfer coding whose end is the connection's
+	hasLength bool
+	oldHTTP   bool // HTTP/1.0
+	keepAlive bool // said by the server
+	remaining uint64
+	headBytes int
+	err       error
+
+	part  []byte // of a line that was split
+	carry []byte // end of the body so far, shorter than expect
+	begin []byte // beginning of the body, where the answer may be a bad one
+	keep  bool   // it may
+	phrase
+}
+
+// phrase is the reason of the status line, cut to fit.
+type phrase struct {
+	text [40]byte
+	n    int
+}
+
+func (p *phrase) set(b []byte)   { p.n = copy(p.text[:], b) }
+func (p *phrase) String() string { return string(p.text[:p.n]) }
+
+// reset makes p ready for the next answer and keeps its memory and what the
+// request asks for.
+func (p *parser) reset() {
+	p.state, p.status, p.found, p.close, p.got = inStatus, 0, false, false, false
+	p.headBytes, p.err = 0, nil
+	p.part, p.carry, p.begin = p.part[:0], p.carry[:0], p.begin[:0]
+	p.n = 0
+	p.resetFraming()
+}
+
+// resetFraming forgets what a head said; also between an interim answer (1xx)
+// and the final one.
+func (p *parser) resetFraming() {
+	p.chunked, p.otherTE, p.hasLength, p.oldHTTP, p.keepAlive, p.remaining = false, false, false, false, false, 0
+}
+
+// feed takes the next bytes and returns how many of them belong to this answer
+// and whether it is complete. Bytes after the end are not looked at.
+func (p *parser) feed(b []byte) (n int, done bool, err error) {
+	if len(b) > 0 {
+		p.got = true
+	}
+	for n < len(b) && p.state < isDone {
+		switch p.state {
+		case inBody, inChunk:
+			take := min(uint64(len(b)-n), p.remaining)
+			p.body(b[n : n+int(take)])
+			n += int(take)
+			p.remaining -= take
+			if p.remaining == 0 {
+				if p.state == inBody {
+					p.state = isDone
+				} else {
+					p.state = inChunkEnd
+				}
+			}
+		case inRest:
+			p.body(b[n:])
+			n = len(b)
+		default:
+			n += p.line(b[n:])
+		}
+	}
+	return n, p.state == isDone, p.err
+}
+
+// eof says that the connection has ended: the end of an answer without a
+// length, and otherwise an error.
+func (p *parser) eof() (done bool, err error) {
+	switch {
+	case p.state == isDone || p.state == isBroken:
+	case p.state == inRest:
+		p.state = isDone
+	case !p.got:
+		p.fail(errNone, "")
+	default:
+		p.fail(errCutOff, p.where())
+	}
+	return p.state == isDone, p.err
+}
+
+// wanted reports whether the status is the expected one.
+func (p *parser) wanted() bool {
+	if p.want == 0 {
+		return p.status/100 == 2
+	}
+	return p.status == p.want
+}
+
+func (p *parser) where() string {
+	switch p.state {
+	case inStatus, inHeader:
+		return "within the head"
+	case inBody:
+		return fmt.Sprintf("%d bytes of the body missing", p.remaining)
+	default:
+		return "within a chunked body"
+	}
+}
+
+func (p *parser) fail(err error, detail string) {
+	p.state, p.close = isBroken, true
+	if detail == "" {
+		p.err = err
+	} else {
+		p.err = fmt.Errorf("%w: %s", err, detail)
+	}
+}
+
+// line takes bytes up to and with the next line end, and acts on the line once
+// it is whole. It returns how many it took.
+func (p *parser) line(b []byte) int {
+	end := bytes.IndexByte(b, '\n')
+	took := end + 1
+	if end < 0 {
+		took = len(b)
+	}
+	p.headBytes += took
+	if p.headBytes > maxHead {
+		p.fail(errNotHTTP, fmt.Sprintf("a head of more than %d bytes", maxHead))
+		return took
+	}
+	if end < 0 {
+		p.part = append(p.part, b...)
+		p.doubt()
+		return took
+	}
+	line := b[:end]
+	if len(p.part) > 0 {
+		p.part = append(p.part, line...)
+		line = p.part
+		p.part = p.part[:0] // line is used up before part is written again
+	}
+	if len(line) > 0 && line[len(line)-1] == '\r' {
+		line = line[:len(line)-1]
+	}
+	switch p.state {
+	case inStatus:
+		p.statusLine(line)
+	case inHeader:
+		if len(line) == 0 {
+			p.headEnd()
+		} else {
+			p.header(line)
+		}
+	case inChunkSize:
+		p.chunkSize(line)
+	case inChunkEnd:
+		if len(line) != 0 {
+			p.fail(errNotHTTP, fmt.Sprintf("a chunk longer than it said: %.20q follows", line))
+			break
+		}
+		p.state, p.headBytes = inChunkSize, 0
+	case inTrailer:
+		if len(line) == 0 {
+			p.state = isDone
+		}
+	}
+	return took
+}
+
+// doubt gives up on the beginning of a line that can become nothing, so that a
+// peer that says something else and then waits is an error, not a timeout.
+func (p *parser) doubt() {
+	const version = "HTTP/1."
+	switch p.state {
+	case inStatus:
+		if n := min(len(p.part), len(version)); string(p.part[:n]) != version[:n] {
+			p.notHTTP(p.part)
+		}
+	case inChunkEnd:
+		if string(p.part) != "\r" {
+			p.fail(errNotHTTP, fmt.Sprintf("a chunk longer than it said: %.20q follows", p.part))
+		}
+	case inChunkSize:
+		if c := p.part[0]; hexDigit(c) < 0 && c != '\r' {
+			p.fail(errNotHTTP, fmt.Sprintf("a chunk size that is none: %.20q", p.part))
+		}
+	}
+}
+
+func (p *parser) notHTTP(line []byte) {
+	p.fail(errNotHTTP, fmt.Sprintf("it begins %.60q", line))
+}
+
+// statusLine reads "HTTP/1.x NNN reason".
+func (p *parser) statusLine(line []byte) {
+	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] < '0' || line[7] > '9' || line[8] != ' ' ||
+		len(line) > 12 && line[12] != ' ' {
+		p.notHTTP(line)
+		return
+	}
+	status := 0
+	for _, c := range line[9:12] {
+		if c < '0' || c > '9' {
+			p.notHTTP(line)
+			return
+		}
+		status = status*10 + int(c-'0')
+	}
+	if status < 100 {
+		p.notHTTP(line)
+		return
+	}
+	p.status = status
+	p.oldHTTP = line[7] == '0'
+	if len(line) > 13 {
+		p.set(line[13:])
+	} else {
+		p.n = 0
+	}
+	p.state = inHeader
+}
+
+// header reads one field line. Only what tells where the answer ends, and
+// whether the connection lives on, is looked at.
+func (p *parser) header(line []byte) {
+	if line[0] == ' ' || line[0] == '\t' {
+		return // folded (RFC 9112 §5.2): never of a field that matters here
+	}
+	colon := bytes.IndexByte(line, ':')
+	if colon <= 0 {
+		p.fail(errNotHTTP, fmt.Sprintf("a header line without a name: %.60q", line))
+		return
+	}
+	name := trim(line[:colon])
+	switch len(name) {
+	case len("connection"):
+		if equalFold(name, "connection") {
+			eachToken(line[colon+1:], func(token []byte) {
+				p.close = p.close || equalFold(token, "close")
+				p.keepAlive = p.keepAlive || equalFold(token, "keep-alive")
+			})
+		}
+	case len("content-length"):
+		if equalFold(name, "content-length") {
+			p.contentLength(line[colon+1:])
+		}
+	case len("transfer-encoding"):
+		if equalFold(name, "transfer-encoding") {
+			// Only the last coding says how the body ends (RFC 9112 §6.3).
+			eachToken(line[colon+1:], func(token []byte) {
+				p.chunked = equalFold(token, "chunked")
+				p.otherTE = !p.chunked && !equalFold(token, "identity")
+			})
+		}
+	}
+}
+
+// contentLength reads "5", and also "5, 5" as RFC 9110 §8.6 allows.
+func (p *parser) contentLength(value []byte) {
+	empty := true
+	eachToken(value, func(token []byte) {
+		empty = false
+		length := uint64(0)
+		for _, c := range token {
+			if c < '0' || c > '9' || length > 1<<58 {
+				p.fail(errNotHTTP, fmt.Sprintf("content length %.40q", token))
+				return
+			}
+			length = length*10 + uint64(c-'0')
+		}
+		if p.hasLength && length != p.remaining {
+			p.fail(errNotHTTP, fmt.Sprintf("two content lengths, %d and %d", p.remaining, length))
+			return
+		}
+		p.hasLength, p.remaining = true, length
+	})
+	if empty {
+		p.fail(errNotHTTP, "an empty content length")
+	}
+}
+
+// headEnd decides how long the body is (RFC 9112 §6.3).
+func (p *parser) headEnd() {
+	if p.status < 200 && p.status != 101 {
+		p.resetFraming()
+		p.state = inStatus // an interim answer; the final one follows
+		return
+	}
+	p.keep = len(p.expect) > 0 || !p.wanted()
+	p.close = p.close || p.status == 101 || p.oldHTTP && !p.keepAlive
+	switch {
+	case p.head || p.status == 204 || p.status == 304 || p.status == 101:
+		p.state = isDone
+	case p.chunked:
+		p.state, p.headBytes = inChunkSize, 0
+	case p.otherTE || !p.hasLength:
+		p.state, p.close = inRest, true
+	case p.remaining == 0:
+		p.state = isDone
+	default:
+		p.state = inBody
+	}
+}
+
+// chunkSize reads a chunk's size line; extensions are passed over.
+func (p *parser) chunkSize(line []byte) {
+	size, i := uint64(0), 0
+	for ; i < len(line); i++ {
+		digit := hexDigit(line[i])
+		if digit < 0 {
+			break
+		}
+		if size > 1<<56 {
+			p.fail(errNotHTTP, "a chunk size beyond all bounds")
+			return
+		}
+		size = size<<4 | uint64(digit)
+	}
+	if rest := trim(line[i:]); i == 0 || len(rest) > 0 && rest[0] != ';' {
+		p.fail(errNotHTTP, fmt.Sprintf("a chunk size that is none: %.20q", line))
+		return
+	}
+	if size == 0 {
+		p.state = inTrailer
+		return
+	}
+	p.remaining, p.state = size, inChunk
+}
+
+// body takes the next bytes of the body. Without anything to look for it does
+// nothing, and costs nothing.
+func (p *parser) body(b []byte) {
+	if p.keep && len(p.begin) < beginning {
+		p.begin = append(p.begin, b[:min(len(b), beginning-len(p.begin))]...)
+	}
+	if len(p.expect) == 0 || p.found {
+		return
+	}
+	overlap := len(p.expect) - 1
+	if len(p.carry) > 0 { // what is looked for may lie across two pieces
+		p.carry = append(p.carry, b[:min(len(b), overlap)]...)
+		if bytes.Contains(p.carry, p.expect) {
+			p.found = true
+			return
+		}
+	}
+	if len(b) >= overlap {
+		p.found = bytes.Contains(b, p.expect)
+		p.carry = append(p.carry[:0], b[len(b)-overlap:]...)
+		return
+	}
+	if len(p.carry) == 0 {
+		p.carry = append(p.carry, b...)
+		return
+	}
+	if extra := len(p.carry) - overlap; extra > 0 {
+		p.carry = p.carry[:copy(p.carry, p.carry[extra:])]
+	}
+}
+
+// eachToken calls f for each part of a comma-separated list that is not empty.
+func eachToken(list []byte, f func([]byte)) {
+	for len(list) > 0 {
+		token := list
+		if comma := bytes.IndexByte(list, ','); comma >= 0 {
+			token, list = list[:comma], list[comma+1:]
+		} else {
+			list = nil
+		}
+		if token = trim(token); len(token) > 0 {
+			f(token)
+		}
+	}
+}
+
+func trim(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t') {
+		b = b[1:]
+	}
+	for len(b) > 0 && (b[len(b)-1] == ' ' || b[len(b)-1] == '\t') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// equalFold compares with a lower-case ASCII word.
+func equalFold(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func hexDigit(c byte) int {
+	switch {
+	case '0' <= c && c <= '9':
+		return int(c - '0')
+	case 'a' <= c && c <= 'f':
+		return int(c-'a') + 10
+	case 'A' <= c && c <= 'F':
+		return int(c-'A') + 10
+	}
+	return -1
+}
