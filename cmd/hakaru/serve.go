@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"hakaru"
+	"hakaru/internal/refserver"
+
+	"github.com/spf13/cobra"
+)
+
+// newServeCommand is `hakaru serve`: the built-in service. The same command
+// with the hidden --worker is one of its worker processes.
+func newServeCommand() *cobra.Command {
+	var file string
+	var worker bool
+	values := map[string]*string{}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the built-in web service, whose speed is known beforehand",
+		Long: `Run the built-in web service: N worker processes on a shared listener, each of
+which answers T requests at once. Its speed can be written down beforehand
+(docs/serve.md), so it is what to try an experiment, or hakaru itself, with.
+
+  GET /             hakaru serve
+  GET /fib/9000     the Fibonacci numbers up to the first that is not below 9000, as JSON
+  GET /-/status     what is in force, as JSON
+
+SIGHUP restarts it without losing a request, SIGTERM ends it when what is open
+is answered, a second SIGTERM ends it at once.`,
+		Example: `  hakaru serve --processes 4 --wait 5ms
+  hakaru serve --listen unix:/tmp/app.sock --config serve.ini`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return refserver.Mistake(fmt.Sprintf("serve takes no argument, got %q", args[0]), "settings are flags: hakaru serve --help")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// Room for each signal, so that none is lost while the master is busy.
+			signals := make(chan os.Signal, 16)
+			signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
+			defer signal.Stop(signals)
+			if worker {
+				return refserver.RunWorker(cmd.Context(), refserver.WorkerOptions{Stderr: os.Stderr, Signals: signals})
+			}
+			load := func() (refserver.Config, error) { return serveConfig(cmd, file, values) }
+			cfg, err := load()
+			if err != nil {
+				return err
+			}
+			return refserver.Run(cmd.Context(), cfg, refserver.Options{
+				Args:    []string{filepath.Base(os.Args[0]), "serve", "--worker"},
+				Env:     os.Environ(),
+				Stdout:  cmd.OutOrStdout(),
+				Stderr:  cmd.ErrOrStderr(),
+				Signals: signals,
+				Reload:  load,
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&file, "config", "", "read settings from the section [serve] of this `FILE`; flags go before it")
+	defaults := refserver.Default()
+	for _, k := range refserver.Keys() {
+		values[k.Name] = flags.String(k.Name, defaults.Get(k.Name), "`"+k.Value+"` "+k.Help)
+	}
+	flags.BoolVar(&worker, "worker", false, "be a worker of a running master")
+	if err := flags.MarkHidden("worker"); err != nil {
+		panic(err) // there is no such flag
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return refserver.Mistake(err.Error(), "hakaru serve --help") })
+	return cmd
+}
+
+// serveConfig reads the file and lays the flags over it; all mistakes of both
+// come together.
+func serveConfig(cmd *cobra.Command, file string, values map[string]*string) (refserver.Config, error) {
+	cfg := refserver.Default()
+	var mistakes []hakaru.Finding
+	if file != "" {
+		f, err := os.Open(file)
+		if err != nil {
+			return cfg, fmt.Errorf("read settings: %w", err)
+		}
+		defer f.Close()
+		read, err := refserver.ReadConfig(f, file)
+		var usage *refserver.UsageError
+		switch {
+		case errors.As(err, &usage):
+			mistakes = append(mistakes, usage.Mistakes...)
+		case err != nil:
+			return cfg, err
+		default:
+			cfg = read
+		}
+	}
+	for _, k := range refserver.Keys() {
+		if !cmd.Flags().Changed(k.Name) {
+			continue
+		}
+		if err := cfg.Set(k.Name, *values[k.Name]); err != nil {
+			mistakes = append(mistakes, refserver.Mistake(fmt.Sprintf("--%s: %v", k.Name, err), "").Mistakes...)
+		}
+	}
+	if len(mistakes) > 0 {
+		return cfg, &refserver.UsageError{Mistakes: mistakes}
+	}
+	if err := cfg.Check(); err != nil {
+		return cfg, refserver.Mistake(err.Error(), "")
+	}
+	return cfg, nil
+}
