@@ -19,7 +19,7 @@ import (
 func newServeCommand() *cobra.Command {
 	var file string
 	var worker bool
-	values := map[string]*string{}
+	values := map[string]*serveSetting{}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the built-in web service, whose speed is known beforehand",
@@ -66,10 +66,11 @@ is answered, a second SIGTERM ends it at once.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&file, "config", "", "read settings from the section [serve] of this `FILE`; flags go before it")
+	flags.Var((*fileName)(&file), "config", "read settings from the section [serve] of an ini file; flags override it")
 	defaults := refserver.Default()
 	for _, k := range refserver.Keys() {
-		values[k.Name] = flags.String(k.Name, defaults.Get(k.Name), "`"+k.Value+"` "+k.Help)
+		values[k.Name] = &serveSetting{text: defaults.Get(k.Name), kind: k.Value}
+		flags.Var(values[k.Name], k.Name, k.Help)
 	}
 	flags.BoolVar(&worker, "worker", false, "be a worker of a running master")
 	if err := flags.MarkHidden("worker"); err != nil {
@@ -79,9 +80,23 @@ is answered, a second SIGTERM ends it at once.`,
 	return cmd
 }
 
+// serveSetting is a flag's text as given. It is read later, over the file, and
+// again at each restart.
+type serveSetting struct{ text, kind string }
+
+func (s *serveSetting) String() string        { return s.text }
+func (s *serveSetting) Set(text string) error { s.text = text; return nil }
+func (s *serveSetting) Type() string          { return s.kind }
+
+type fileName string
+
+func (f *fileName) String() string        { return string(*f) }
+func (f *fileName) Set(text string) error { *f = fileName(text); return nil }
+func (f *fileName) Type() string          { return "FILE" }
+
 // serveConfig reads the file and lays the flags over it; all mistakes of both
 // come together.
-func serveConfig(cmd *cobra.Command, file string, values map[string]*string) (refserver.Config, error) {
+func serveConfig(cmd *cobra.Command, file string, values map[string]*serveSetting) (refserver.Config, error) {
 	cfg := refserver.Default()
 	var mistakes []hakaru.Finding
 	if file != "" {
@@ -105,7 +120,7 @@ func serveConfig(cmd *cobra.Command, file string, values map[string]*string) (re
 		if !cmd.Flags().Changed(k.Name) {
 			continue
 		}
-		if err := cfg.Set(k.Name, *values[k.Name]); err != nil {
+		if err := cfg.Set(k.Name, values[k.Name].text); err != nil {
 			mistakes = append(mistakes, refserver.Mistake(fmt.Sprintf("--%s: %v", k.Name, err), "").Mistakes...)
 		}
 	}
