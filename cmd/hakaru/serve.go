@@ -42,6 +42,10 @@ is answered, a second SIGTERM ends it at once.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			// For every other command the first signal, SIGHUP too, ends the
+			// context, and the second one the process. Here they mean what they
+			// mean to a server, so whoever asked for them before is struck off.
+			signal.Reset(syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
 			// Room for each signal, so that none is lost while the master is busy.
 			signals := make(chan os.Signal, 16)
 			signal.Notify(signals, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGINT)
