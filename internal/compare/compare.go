@@ -104,7 +104,8 @@ func (s *Stratum) look() {
 				c.MoreBlocks = s.more(v, &c)
 			}
 		}
-		if moved, chance := v.arms.Drift(); chance < 0.01 {
+		// Drift that is small against what matters is no news.
+		if moved, chance := v.arms.Drift(); chance < 0.01 && moved > s.ledger.frozen.Matters/3 {
 			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnDrift,
 				Message: fmt.Sprintf("the machine drifted by %.2g %% between blocks; comparisons are made within blocks", 100*math.Expm1(moved))})
 		}

@@ -85,8 +85,7 @@ func (s *Stratum) answer(comparisons []hakaru.Comparison, limits []hakaru.LimitR
 	}
 	hasPairs := len(s.pairs) > 0
 	if s.baselineLost() || s.ledger.CalibrationFailed() != nil || (hasPairs && len(judged) == 0) || (len(s.blocks) == 0 && s.Dropped > 0) {
-		a.State = StateVoid
-		return a
+		return Answer{At: s.At, State: StateVoid, Blocks: a.Blocks, Dropped: a.Dropped}
 	}
 	a.Winner = base
 	switch {
