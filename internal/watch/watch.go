@@ -1,0 +1,78 @@
+// Package watch samples a stack during a window: what each service and the
+// machine used, in the same half-second buckets in which the load is counted.
+//
+// It takes a place and a window with a common clock; it gives the increase of
+// every counter in every bucket, or the value of a gauge at its end, and says
+// which figures could not be had and what stands in for them. The figures are
+// differences between two samples, never averages since boot.
+//
+// It starts nothing, changes nothing and does not judge: whether a figure voids
+// a trial is for diagnose.
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hakaru"
+)
+
+// lateBy is how far after its boundary a sample may come before it is worth a
+// warning: the increase is then put down to the bucket before.
+const lateBy = hakaru.BucketWidth / 5
+
+// Watch sleeps until the window starts and samples at every boundary of a
+// bucket. When ctx ends it returns the buckets it has and ctx's error.
+func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window) (_ hakaru.Watched, err error) {
+	var seen hakaru.Watched
+	if w.Total() <= 0 {
+		return seen, fmt.Errorf("watch place %s: the window is empty", place.ID)
+	}
+	s, err := newSampler(place)
+	if err != nil {
+		return seen, fmt.Errorf("watch place %s: %w", place.ID, err)
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	seen.Counters = s.counters()
+
+	count := int((w.Total() + hakaru.BucketWidth - 1) / hakaru.BucketWidth)
+	before, now := make([]float64, len(seen.Counters)), make([]float64, len(seen.Counters))
+	timer := time.NewTimer(time.Until(w.Start))
+	defer timer.Stop()
+	var late time.Duration
+	for k := 0; k <= count; k++ {
+		due := w.Start.Add(min(time.Duration(k)*hakaru.BucketWidth, w.Total()))
+		timer.Reset(time.Until(due))
+		select {
+		case <-ctx.Done():
+			seen.Warnings = s.warnings()
+			return seen, fmt.Errorf("watch place %s: %w", place.ID, ctx.Err())
+		case <-timer.C:
+		}
+		late = max(late, time.Since(due))
+		if err := s.sample(now, k == count); err != nil {
+			seen.Warnings = s.warnings()
+			return seen, fmt.Errorf("watch place %s: %w", place.ID, err)
+		}
+		if k > 0 {
+			bucket := make([]float64, len(now))
+			for i, c := range seen.Counters {
+				bucket[i] = now[i]
+				if !c.Gauge {
+					// A counter of the kernel can step back by a rounding.
+					bucket[i] = max(0, now[i]-before[i])
+				}
+			}
+			seen.Buckets = append(seen.Buckets, bucket)
+		}
+		before, now = now, before
+	}
+	if late > lateBy {
+		s.warn("watch_late", fmt.Sprintf("a sample came %s after its time: what was used then is counted in the bucket before", late.Round(time.Millisecond)))
+	}
+	seen.Ended = s.ended()
+	seen.Warnings = s.warnings()
+	return seen, nil
+}
