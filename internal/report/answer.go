@@ -1,0 +1,341 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/compare"
+	"hakaru/internal/unit"
+)
+
+// headline is the answer: one sentence, and where there are strata one for
+// each below it; then what a reader must know before believing it.
+func (x *index) headline() []part {
+	parts := []part{&paragraph{x.answer(), strong}}
+	if len(x.strata) > 1 {
+		var b bullets
+		for i, s := range x.strata {
+			b = append(b, cell{x.at[i] + ": " + x.sentence(i), toneOf(s.State)})
+		}
+		parts = append(parts, b)
+	}
+	for i, s := range x.strata {
+		where := ""
+		if len(x.strata) > 1 {
+			where = "At " + x.at[i] + ": "
+		}
+		for _, note := range x.beside(s) {
+			parts = append(parts, &paragraph{where + note, doubtful})
+		}
+	}
+	if note := x.unfinished(); note != "" {
+		parts = append(parts, &paragraph{note, doubtful})
+	}
+	if x.exp.Question != "" {
+		parts = append(parts, &paragraph{"The question was: " + x.exp.Question, faint})
+	}
+	return parts
+}
+
+func toneOf(s compare.State) tone {
+	switch s {
+	case compare.StateBetter:
+		return good
+	case compare.StateVoid:
+		return bad
+	case compare.StateUnclear:
+		return doubtful
+	}
+	return plain
+}
+
+// answer is the one sentence.
+func (x *index) answer() string {
+	switch {
+	case len(x.strata) == 1:
+		return x.sentence(0)
+	case len(x.strata) == 0:
+		return "There is no answer yet: nothing was compared."
+	}
+	names := make([]string, len(x.exp.Levels))
+	for i, l := range x.exp.Levels {
+		names[i] = l.Name
+	}
+	over := list(names)
+	if over == "" {
+		over = "stratum"
+	}
+	first := x.strata[0]
+	alike := !slices.ContainsFunc(x.strata, func(s compare.Answer) bool { return s.State != first.State || s.Winner != first.Winner })
+	baseline := x.exp.Baseline
+	switch {
+	case alike && first.State == compare.StateBetter:
+		return fmt.Sprintf("%s is better than %s at every level of %s.", first.Winner, baseline, over)
+	case alike && first.State == compare.StateSame:
+		return fmt.Sprintf("At no level of %s does any variant differ from %s by more than %s.", over, baseline, x.matters())
+	case alike && first.State == compare.StateNoneBetter:
+		return fmt.Sprintf("At no level of %s can a variant be recommended over %s.", over, baseline)
+	case alike && first.State == compare.StateUnclear:
+		return fmt.Sprintf("Not enough data at any level of %s.", over)
+	case alike:
+		return fmt.Sprintf("No answer at any level of %s.", over)
+	}
+	var each []string
+	for i, s := range x.strata {
+		what := s.Winner
+		switch s.State {
+		case compare.StateUnclear:
+			what = "not enough data"
+		case compare.StateVoid:
+			what = "no answer"
+		case compare.StateSame:
+			what = "no difference that matters"
+		}
+		each = append(each, what+" at "+x.at[i])
+	}
+	return "The answer depends on " + over + ": " + list(each) + "."
+}
+
+// sentence is the answer in one stratum.
+func (x *index) sentence(i int) string {
+	s, at, baseline := x.strata[i], x.at[i], x.exp.Baseline
+	var others []string
+	for _, v := range x.exp.Variants {
+		if v.Name != baseline {
+			others = append(others, v.Name)
+		}
+	}
+	the := fmt.Sprintf("None of the %d variants", len(others))
+	if len(others) == 1 {
+		the = others[0]
+	}
+	switch s.State {
+	case compare.StateBetter:
+		c := x.of(x.exp.Goal, at, baseline, s.Winner)
+		if c == nil || c.Blocks == 0 {
+			return fmt.Sprintf("%s is better than %s.", s.Winner, baseline)
+		}
+		return x.claim(c) + "."
+	case compare.StateSame:
+		if len(others) == 1 {
+			return fmt.Sprintf("%s does not differ from %s by more than %s.", the, baseline, x.matters())
+		}
+		return fmt.Sprintf("%s differs from %s by more than %s.", the, baseline, x.matters())
+	case compare.StateNoneBetter:
+		if len(s.Excluded) > 0 {
+			return fmt.Sprintf("No variant can be recommended over %s: %s %s better and %s a limit.", baseline, list(s.Excluded), isAre(s.Excluded), plural(s.Excluded, "violates", "violate"))
+		}
+		if len(others) == 1 {
+			return fmt.Sprintf("%s is not better than %s.", the, baseline)
+		}
+		return fmt.Sprintf("%s is better than %s.", the, baseline)
+	case compare.StateUnclear:
+		return x.notEnough(s, at)
+	}
+	if u := x.unusable(baseline, at); u != nil {
+		return fmt.Sprintf("No answer: %s, which the others are compared with, cannot be used: %s (%s).", baseline, voidReason(u.Reason), strings.TrimSuffix(u.Evidence, "."))
+	}
+	if out := x.unusableNames(at); len(others) > 0 && len(out) == len(others) {
+		u := x.unusable(out[0], at)
+		return fmt.Sprintf("No answer: %s cannot be used: %s (%s).", list(out), voidReason(u.Reason), strings.TrimSuffix(u.Evidence, "."))
+	}
+	total, void, common := x.voidCount(at)
+	if void == 0 {
+		return "No answer: no block is complete."
+	}
+	return fmt.Sprintf("No answer: %d of %s are void, mostly because %s.", void, count(total, "trial"), voidReason(common))
+}
+
+func isAre(names []string) string { return plural(names, "is", "are") }
+
+func plural(names []string, one, many string) string {
+	if len(names) == 1 {
+		return one
+	}
+	return many
+}
+
+func (x *index) unusableNames(at string) []string {
+	var names []string
+	for _, v := range x.exp.Variants {
+		if v.Name != x.exp.Baseline && x.unusable(v.Name, at) != nil {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// voidCount counts the trials of a stratum and finds the commonest void reason.
+func (x *index) voidCount(at string) (total, void int, common hakaru.VoidReason) {
+	by := map[hakaru.VoidReason]int{}
+	for _, r := range x.History {
+		if hakaru.AtKey(r.At) != at {
+			continue
+		}
+		total++
+		if r.Void == nil {
+			continue
+		}
+		void++
+		by[r.Void.Reason]++
+		if n := by[r.Void.Reason]; n > by[common] || n == by[common] && r.Void.Reason < common {
+			common = r.Void.Reason
+		}
+	}
+	return total, void, common
+}
+
+// notEnough says what is missing.
+func (x *index) notEnough(s compare.Answer, at string) string {
+	looked, more := 0, 0
+	for _, name := range s.Undecided {
+		if c := x.of(x.exp.Goal, at, x.exp.Baseline, name); c != nil {
+			looked, more = max(looked, c.Blocks), max(more, c.MoreBlocks)
+		}
+	}
+	who := ""
+	if len(s.Undecided) > 0 {
+		who = " to tell " + list(s.Undecided) + " from " + x.exp.Baseline
+	}
+	switch {
+	case looked == 0 && x.Run.Frozen != nil && len(x.Run.Frozen.Looks) > 0:
+		return fmt.Sprintf("Not enough data%s: %s complete, the first look is after %d.", who, count(s.Blocks, "block"), x.Run.Frozen.Looks[0])
+	case looked == 0:
+		return fmt.Sprintf("Not enough data%s: nothing was looked at.", who)
+	case more > 0:
+		return fmt.Sprintf("Not enough data%s after %s; about %d more would do.", who, count(looked, "block"), more)
+	}
+	return fmt.Sprintf("Not enough data%s after %s.", who, count(looked, "block"))
+}
+
+// claim words a comparison that is better.
+func (x *index) claim(c *hakaru.Comparison) string {
+	size := strings.TrimLeft(whole(unit.Change(c.Ratio)), "+-")
+	var what string
+	switch {
+	case times(c) && c.Metric == hakaru.Throughput:
+		what = fmt.Sprintf("serves %s times the throughput of", unit.Value(c.Ratio, "1"))
+	case times(c):
+		what = fmt.Sprintf("has %s times the %s of", unit.Value(c.Ratio, "1"), metricName(c.Metric))
+	case c.Metric == hakaru.Throughput:
+		what = fmt.Sprintf("serves %s more throughput than", size)
+	case c.Metric == hakaru.CPUPerRequest:
+		what = fmt.Sprintf("uses %s less CPU time per request than", size)
+	case c.Metric.HigherIsBetter():
+		what = fmt.Sprintf("has %s more %s than", size, metricName(c.Metric))
+	default:
+		what = fmt.Sprintf("has %s less %s than", size, metricName(c.Metric))
+	}
+	bounds := interval(c)
+	if !times(c) {
+		bounds += nbsp + "%"
+	}
+	sure := ""
+	if f := x.family(); f != "" {
+		sure = "; " + f + " over all comparisons"
+	}
+	return fmt.Sprintf("%s %s %s (%s%s, %s)", c.Other, what, c.Base, bounds, sure, count(c.Blocks, "block"))
+}
+
+// beside lists what stands beside the answer of a stratum and may change a
+// reader's mind.
+func (x *index) beside(s compare.Answer) []string {
+	var notes []string
+	at := hakaru.AtKey(s.At)
+	if len(s.Ties) > 0 {
+		notes = append(notes, fmt.Sprintf("%s %s better than %s too, and not distinguished from %s.", list(s.Ties), isAre(s.Ties), x.exp.Baseline, s.Winner))
+	}
+	if s.State == compare.StateBetter && len(s.Excluded) > 0 {
+		notes = append(notes, fmt.Sprintf("%s %s better than %s and %s a limit, so not recommended.", list(s.Excluded), isAre(s.Excluded), x.exp.Baseline, plural(s.Excluded, "violates", "violate")))
+	}
+	if s.State == compare.StateBetter && len(s.Undecided) > 0 {
+		notes = append(notes, x.notEnough(s, at))
+	}
+	if s.State == compare.StateUnclear {
+		if v := x.decided(at); v != "" {
+			notes = append(notes, v)
+		}
+	}
+	if len(s.Violated) > 0 {
+		notes = append(notes, fmt.Sprintf("%s violates the limit on %s.", s.Winner, metricList(s.Violated)))
+	}
+	if len(s.NotShown) > 0 && s.State == compare.StateBetter {
+		notes = append(notes, fmt.Sprintf("It is not shown that %s holds the limit on %s.", s.Winner, metricList(s.NotShown)))
+	}
+	if out := x.unusableNames(at); len(out) > 0 && s.State != compare.StateVoid {
+		notes = append(notes, fmt.Sprintf("%s could not be used, see the void trials.", list(out)))
+	}
+	if s.Dropped > 0 {
+		notes = append(notes, fmt.Sprintf("%s left out, because %s trials stayed void after all re-runs.", countWere(s.Dropped, "block"), plural(make([]string, s.Dropped), "its", "their")))
+	}
+	return notes
+}
+
+func countWere(n int, noun string) string {
+	if n == 1 {
+		return count(n, noun) + " was"
+	}
+	return count(n, noun) + " were"
+}
+
+func metricList(ms []hakaru.Metric) string {
+	names := make([]string, len(ms))
+	for i, m := range ms {
+		names[i] = metricName(m)
+	}
+	return list(names)
+}
+
+// decided says what is known already where the answer as a whole is open.
+func (x *index) decided(at string) string {
+	var same, worse []string
+	for _, v := range x.exp.Variants {
+		if c := x.of(x.exp.Goal, at, x.exp.Baseline, v.Name); c != nil && c.Judged {
+			switch c.Verdict {
+			case hakaru.Same:
+				same = append(same, v.Name)
+			case hakaru.Worse:
+				worse = append(worse, v.Name)
+			}
+		}
+	}
+	var said []string
+	if len(same) > 0 {
+		said = append(said, fmt.Sprintf("%s %s not differ by more than %s", list(same), plural(same, "does", "do"), x.matters()))
+	}
+	if len(worse) > 0 {
+		said = append(said, fmt.Sprintf("%s %s worse", list(worse), isAre(worse)))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "Decided against " + x.exp.Baseline + ": " + strings.Join(said, "; ") + "."
+}
+
+// unfinished says what a run's state means for its figures.
+func (x *index) unfinished() string {
+	looked := 0
+	for _, c := range x.Comparisons {
+		if c.Judged {
+			looked = max(looked, c.Blocks)
+		}
+	}
+	figures := "no look was reached, so nothing is judged"
+	if looked > 0 {
+		figures = fmt.Sprintf("the figures are those of the last look, after %s; later trials are not judged", count(looked, "block"))
+	}
+	switch x.Run.State {
+	case hakaru.RunInterrupted:
+		return "The run was interrupted: " + figures + "."
+	case hakaru.RunFailed:
+		return "The run ended with an error: " + figures + "."
+	case hakaru.RunRunning:
+		return "The run has not ended: " + figures + "."
+	}
+	if x.Run.Done != nil && x.Run.Done.Text != "" {
+		return x.Run.Done.Text
+	}
+	return ""
+}

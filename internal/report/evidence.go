@@ -1,0 +1,256 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/unit"
+)
+
+// numbers prints trial numbers: "trial 3", "trials 3, 5, 9 and 12 more".
+func numbers(seqs []int) string {
+	const shown = 8
+	var words []string
+	for _, s := range seqs[:min(len(seqs), shown)] {
+		words = append(words, strconv.Itoa(s))
+	}
+	if more := len(seqs) - shown; more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return plural(words, "trial", "trials") + " " + list(words)
+}
+
+// grouped keeps things that are said several times together, in the order in
+// which they were said first.
+type grouped[K comparable] struct {
+	order []K
+	seqs  map[K][]int
+}
+
+func (g *grouped[K]) add(k K, seq int) {
+	if g.seqs == nil {
+		g.seqs = map[K][]int{}
+	}
+	if _, known := g.seqs[k]; !known {
+		g.order = append(g.order, k)
+	}
+	g.seqs[k] = append(g.seqs[k], seq)
+}
+
+// doubts are all warnings: of the run, of comparisons, of trials, each said
+// once with where it occurred.
+func (x *index) doubts() []part {
+	var b bullets
+	for _, w := range x.Run.Warnings {
+		b = append(b, cell{w.Message, doubtful})
+	}
+	type about struct{ message, pair string }
+	var pairs []about
+	for _, c := range x.Comparisons {
+		for _, w := range c.Warnings {
+			pair := c.Other + " against " + c.Base
+			if len(c.At) > 0 {
+				pair += " at " + hakaru.AtKey(c.At)
+			}
+			// The same doubt about several metrics of a pair is one doubt.
+			if a := (about{w.Message, pair}); !slices.Contains(pairs, a) {
+				pairs = append(pairs, a)
+			}
+		}
+	}
+	var said grouped[string]
+	for i, p := range pairs {
+		said.add(p.message, i)
+	}
+	for _, message := range said.order {
+		var who []string
+		for _, i := range said.seqs[message] {
+			who = append(who, pairs[i].pair)
+		}
+		b = append(b, cell{message + " (" + list(who) + ")", doubtful})
+	}
+	// Messages of trials hold figures, so that each is different: by code, the
+	// first one speaks for all.
+	var trials grouped[string]
+	first := map[string]string{}
+	for _, r := range x.History {
+		seen := map[string]bool{}
+		for _, w := range r.Warnings {
+			if seen[w.Code] {
+				continue
+			}
+			seen[w.Code] = true
+			if _, known := first[w.Code]; !known {
+				first[w.Code] = w.Message
+			}
+			trials.add(w.Code, r.Seq)
+		}
+	}
+	for _, code := range trials.order {
+		seqs := trials.seqs[code]
+		text := first[code] + " (trial " + strconv.Itoa(seqs[0])
+		if more := len(seqs) - 1; more > 0 {
+			text += fmt.Sprintf("; the same in %s", count(more, "more"+nbsp+"trial"))
+		}
+		b = append(b, cell{text + ")", doubtful})
+	}
+	if len(b) == 0 {
+		return nil
+	}
+	return []part{b}
+}
+
+// voids groups void trials by variant, stratum and reason, each with the
+// evidence of its first trial.
+func (x *index) voids() []part {
+	type key struct {
+		variant, at string
+		reason      hakaru.VoidReason
+	}
+	var g grouped[key]
+	first := map[key]*hakaru.Void{}
+	total := 0
+	for i := range x.History {
+		r := &x.History[i]
+		if r.Void == nil {
+			continue
+		}
+		k := key{r.Variant, hakaru.AtKey(r.At), r.Void.Reason}
+		if first[k] == nil {
+			first[k] = r.Void
+		}
+		g.add(k, r.Seq)
+		total++
+	}
+	if total == 0 {
+		return nil
+	}
+	parts := []part{&paragraph{fmt.Sprintf("%d of %s do not count; they are kept, and never averaged in.", total, count(len(x.History), "trial")), plain}}
+	var b bullets
+	for _, k := range g.order {
+		who := k.variant
+		if k.at != "" {
+			who += " at " + k.at
+		}
+		text := fmt.Sprintf("%s, %s: %s", who, numbers(g.seqs[k]), voidReason(k.reason))
+		if v := first[k]; v.Evidence != "" {
+			text += ". " + sentence(v.Evidence)
+			if v.Hint != "" {
+				text += " " + sentence(v.Hint)
+			}
+		}
+		b = append(b, cell{text, bad})
+	}
+	return append(parts, b)
+}
+
+// sentence ends a text with a full stop and begins it with a capital.
+func sentence(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "!") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
+
+// proofs says which settings were seen in force, which could not be, and which
+// were not.
+func (x *index) proofs() []part {
+	type key struct {
+		service, setting, asked string
+		holds                   hakaru.Held
+	}
+	var g grouped[key]
+	first := map[key]hakaru.Proof{}
+	for _, r := range x.History {
+		for _, p := range r.Proofs {
+			if Secret(p.Setting) {
+				p.Asked, p.Found = hide(p.Asked), hide(p.Found)
+			}
+			k := key{p.Service, p.Setting, p.Asked, p.Holds}
+			if _, known := first[k]; !known {
+				first[k] = p
+			}
+			g.add(k, r.Seq)
+		}
+	}
+	if len(g.order) == 0 {
+		return []part{&paragraph{"Nothing was asked of the running services, so it is not proved that any setting was in force.", doubtful}}
+	}
+	services := map[string]bool{}
+	for _, k := range g.order {
+		services[k.service] = true
+	}
+	var yes []string
+	var b bullets
+	for _, k := range g.order {
+		p, name := first[k], k.setting
+		if len(services) > 1 && k.service != "" {
+			name = k.service + "." + name
+		}
+		times := count(len(g.seqs[k]), "time")
+		switch k.holds {
+		case hakaru.Yes:
+			yes = append(yes, fmt.Sprintf("%s = %s (%s, by %s)", name, orNothing(p.Asked), times, p.Source))
+		case hakaru.No:
+			b = append(b, cell{fmt.Sprintf("%s = %s was not in force: %s by %s (%s)", name, orNothing(p.Asked), orNothing(p.Found), p.Source, numbers(g.seqs[k])), bad})
+		default:
+			why := p.Source
+			if p.Found != "" {
+				why = strings.TrimPrefix(why+": "+p.Found, ": ")
+			}
+			if why == "" {
+				why = "nothing could be read"
+			}
+			b = append(b, cell{fmt.Sprintf("%s = %s is not proved: %s (%s)", name, orNothing(p.Asked), why, times), doubtful})
+		}
+	}
+	if len(yes) > 0 {
+		b = append(bullets{{"seen in force: " + strings.Join(yes, ", "), plain}}, b...)
+	}
+	return []part{b}
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "(nothing)"
+	}
+	return text
+}
+
+func hide(text string) string {
+	if text == "" {
+		return ""
+	}
+	return Redacted
+}
+
+// noise is what the calibration showed: how steady each metric is here, and
+// what that costs.
+func (x *index) noise() []part {
+	if x.Run.Frozen == nil || x.Run.Frozen.Noise.Trials == 0 {
+		return nil
+	}
+	n := x.Run.Frozen.Noise
+	var said []string
+	for _, m := range []hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest, x.exp.Goal} {
+		cv, known := n.CV[m]
+		if !known || m == x.exp.Goal && (m == hakaru.Throughput || m == hakaru.CPUPerRequest) && len(said) == 2 {
+			continue
+		}
+		text := fmt.Sprintf("%s varies by %s from trial to trial", metricName(m), whole(unit.Share(cv)))
+		if b := n.BlocksNeeded[m]; b > 0 {
+			text += fmt.Sprintf(", which takes about %s to resolve %s", count(b, "block"), x.matters())
+		}
+		if !slices.Contains(said, text) {
+			said = append(said, text)
+		}
+	}
+	if len(said) == 0 {
+		return nil
+	}
+	return []part{&paragraph{fmt.Sprintf("In %s of %s before the comparison, %s.", count(n.Trials, "trial"), x.exp.Baseline, strings.Join(said, "; ")), plain}}
+}

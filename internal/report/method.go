@@ -1,0 +1,212 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/compare"
+	"hakaru/internal/unit"
+)
+
+// method says what was measured and how: enough to do it again, or to doubt it.
+func (x *index) method() []part {
+	var f facts
+	say := func(name, value string) {
+		if value != "" {
+			f = append(f, [2]string{name, value})
+		}
+	}
+	say("load", loadText(x.exp))
+	if w := x.windows(); w != "" {
+		say("window", w)
+	}
+	o := x.Outcome
+	blocks := count(o.Complete, "block") + " complete"
+	if o.Dropped > 0 {
+		blocks += fmt.Sprintf(", %d left out", o.Dropped)
+	}
+	say("trials", fmt.Sprintf("%d in all, %d void; %s; order drawn anew in each block, seed %d", len(x.History), o.VoidTrials, blocks, x.exp.Design.Seed))
+	if z := x.Run.Frozen; z != nil {
+		looks := make([]string, len(z.Looks))
+		for i, l := range z.Looks {
+			looks[i] = strconv.Itoa(l)
+		}
+		say("looks", fmt.Sprintf("planned after %s blocks; %s of false claims over %s and %s, so %s at each", list(looks),
+			whole(unit.Share(z.Alpha)), count(z.Comparison, "comparison"), count(len(z.Looks), "look"), whole(unit.Share(z.Level))))
+		say("blocks", z.Note)
+	}
+	say("design", string(x.exp.Design.Method))
+	say("service on", environment(x.Run.Service, x.exp.ServiceHost))
+	if x.Run.Loader.Hostname != "" {
+		same := x.Run.Loader.Hostname == x.Run.Service.Hostname
+		text := "the same machine" + pinned(x.exp.LoadHost)
+		if !same {
+			text = environment(x.Run.Loader, x.exp.LoadHost)
+		}
+		say("load from", text)
+	}
+	for _, p := range slices.Sorted(maps.Keys(x.Run.Service.Programs)) {
+		say("program", p+": "+x.Run.Service.Programs[p])
+	}
+	say("hakaru", x.Run.Service.Hakaru)
+	run := fmt.Sprintf("%s (%s), begun %s", x.Run.ID, x.Run.Name, x.Run.Started.Format("2006-01-02 15:04:05 MST"))
+	switch end := x.Run.Ended; {
+	case end != nil:
+		run += ", took " + whole(unit.Duration(end.Sub(x.Run.Started)))
+	case !x.Now.IsZero():
+		run += ", " + whole(unit.Duration(x.Now.Sub(x.Run.Started))) + " ago"
+	}
+	say("run", run)
+	return []part{f}
+}
+
+// loadText says in words what was sent.
+func loadText(e *hakaru.Experiment) string {
+	switch {
+	case e.Load.HTTP != nil:
+		h := e.Load.HTTP
+		method := h.Method
+		if method == "" {
+			method = "GET"
+		}
+		text := fmt.Sprintf("%s %s, closed loop, %s connections", method, h.URL, or(h.Connections, "64"))
+		if h.KeepAlive == "false" {
+			text += ", a new one for each request"
+		} else {
+			text += " kept alive"
+		}
+		for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
+			value := h.Headers[name]
+			if Secret(name) || headers[strings.ToLower(name)] {
+				value = Redacted
+			}
+			text += ", " + name + ": " + value
+		}
+		if h.Status != "" {
+			text += ", status " + h.Status + " expected"
+		}
+		if h.Expect != "" {
+			text += fmt.Sprintf(", answers hold %q", h.Expect)
+		}
+		return text
+	case e.Load.Program != nil:
+		p := e.Load.Program
+		words := []string{p.Name}
+		for _, name := range slices.Sorted(maps.Keys(p.Options)) {
+			words = append(words, name+"="+p.Options[name])
+		}
+		return strings.Join(words, " ")
+	}
+	return ""
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// windows says how long trials measured, as they did, not as was written.
+func (x *index) windows() string {
+	var warm, window, took []time.Duration
+	for i := range x.History {
+		r := &x.History[i]
+		if r.Void == nil && r.Window > 0 {
+			warm, window, took = append(warm, r.WarmUp), append(window, r.Window), append(took, r.Took)
+		}
+	}
+	if len(window) == 0 {
+		return ""
+	}
+	span := func(d []time.Duration) string {
+		least, most := slices.Min(d), slices.Max(d)
+		if unit.Duration(least) == unit.Duration(most) {
+			return whole(unit.Duration(least))
+		}
+		return whole(unit.Duration(least) + " to " + unit.Duration(most))
+	}
+	slices.Sort(took)
+	text := span(window) + " measured after " + span(warm) + " of warm-up"
+	if t := took[len(took)/2]; t > 0 {
+		text += "; a trial takes " + whole(unit.Duration(t)) + " with start and stop"
+	}
+	return text
+}
+
+func pinned(h hakaru.HostSpec) string {
+	if len(h.CPUs) == 0 {
+		return ""
+	}
+	cpus := make([]string, len(h.CPUs))
+	for i, c := range h.CPUs {
+		cpus[i] = strconv.Itoa(c)
+	}
+	return ", pinned to CPU " + list(cpus)
+}
+
+func environment(e hakaru.Environment, h hakaru.HostSpec) string {
+	var words []string
+	for _, w := range []string{e.Hostname, e.Kernel} {
+		if w != "" {
+			words = append(words, w)
+		}
+	}
+	if e.CPUs > 0 {
+		words = append(words, strings.TrimSpace(count(e.CPUs, "CPU")+" "+e.CPUModel))
+	}
+	if e.Memory > 0 {
+		words = append(words, whole(unit.Bytes(float64(e.Memory))))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Limits)) {
+		words = append(words, name+" "+e.Limits[name])
+	}
+	return strings.Join(words, ", ") + pinned(h)
+}
+
+// change shows, for each variant that is recommended, what it changes.
+func (x *index) change() []part {
+	var parts []part
+	seen := map[string]bool{x.exp.Baseline: true}
+	for _, s := range x.strata {
+		if s.State != compare.StateBetter || seen[s.Winner] {
+			continue
+		}
+		seen[s.Winner] = true
+		v, known := x.exp.Variant(s.Winner)
+		if known && len(v.Settings) > 0 {
+			var set []string
+			for _, s := range v.Settings {
+				set = append(set, settingText(s))
+			}
+			parts = append(parts, &paragraph{v.Name + ": " + strings.Join(set, ", "), plain})
+		}
+		if d := x.Diff[s.Winner]; d != "" {
+			parts = append(parts, &block{"diff", d})
+		}
+	}
+	return parts
+}
+
+// settingText is a setting as name = value.
+func settingText(s hakaru.Setting) string {
+	name := s.Name
+	if s.Service != "" {
+		name = s.Service + "." + name
+	}
+	switch {
+	case s.Value == nil:
+		return name + " left out"
+	case Secret(s.Name):
+		return name + " = " + Redacted
+	}
+	return name + " = " + *s.Value
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,178 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/unit"
+)
+
+// variantTables has a table for each stratum: what each variant reached, and
+// what may be said of it against the baseline.
+func (x *index) variantTables() []part {
+	var parts []part
+	for i := range x.strata {
+		t := &table{
+			head:  []string{"variant", metricName(x.exp.Goal), "against " + x.exp.Baseline, "verdict", "blocks", "trials", "void"},
+			right: []bool{false, true, false, false, true, true, true},
+		}
+		if len(x.strata) > 1 {
+			t.title = x.at[i]
+		}
+		for _, v := range x.exp.Variants {
+			t.rows = append(t.rows, x.variantRow(i, v.Name))
+		}
+		parts = append(parts, t)
+	}
+	if len(parts) > 0 {
+		parts = append(parts, &paragraph{metricName(x.exp.Goal) + " is the median over valid trials; the change is estimated within blocks, so it need not be the ratio of two medians.", faint})
+	}
+	return parts
+}
+
+func (x *index) variantRow(stratum int, name string) []cell {
+	at := x.at[stratum]
+	t := x.tally(name, at)
+	value, changed, word, blocks := cell{text: "-"}, cell{text: "-"}, cell{text: "-"}, "0"
+	if m, ok := t.median[x.exp.Goal]; ok {
+		value.text = whole(unit.Value(m.Value, m.Unit))
+	}
+	c := x.of(x.exp.Goal, at, x.exp.Baseline, name)
+	switch {
+	case name == x.exp.Baseline:
+		word = cell{"baseline", faint}
+		blocks = strconv.Itoa(x.strata[stratum].Blocks)
+	case c != nil:
+		changed.text = change(c)
+		blocks = strconv.Itoa(c.Blocks)
+		if c.Judged {
+			word = verdict(c)
+		}
+	}
+	if u := x.unusable(name, at); u != nil {
+		word = cell{"unusable: " + voidReason(u.Reason), bad}
+	}
+	title := cell{text: name}
+	if s := x.strata[stratum]; s.Winner == name && name != x.exp.Baseline {
+		title.tone = strong
+	}
+	return []cell{title, value, changed, word, {text: blocks}, {text: strconv.Itoa(t.valid)}, {text: strconv.Itoa(t.void)}}
+}
+
+// previousTable has the judged pairs whose base is not the baseline.
+func (x *index) previousTable() []part {
+	t := &table{
+		head:  []string{"variant", "against", metricName(x.exp.Goal), "verdict", "blocks"},
+		right: []bool{false, false, false, false, true},
+	}
+	if len(x.strata) > 1 {
+		t.head = append([]string{"at"}, t.head...)
+		t.right = append([]bool{false}, t.right...)
+	}
+	for i := range x.Comparisons {
+		c := &x.Comparisons[i]
+		if !c.Judged || c.Base == x.exp.Baseline {
+			continue
+		}
+		row := []cell{{text: c.Other}, {text: c.Base}, {text: change(c)}, verdict(c), {text: strconv.Itoa(c.Blocks)}}
+		if len(x.strata) > 1 {
+			row = append([]cell{{text: hakaru.AtKey(c.At)}}, row...)
+		}
+		t.rows = append(t.rows, row)
+	}
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return []part{t}
+}
+
+// otherFigures has a line for each variant: the changes of all other metrics.
+func (x *index) otherFigures() []part {
+	var lines bullets
+	for i := range x.strata {
+		for _, v := range x.exp.Variants {
+			var figures []string
+			for _, m := range x.metrics() {
+				c := x.of(m, x.at[i], x.exp.Baseline, v.Name)
+				if c == nil || c.Judged || m == x.exp.Goal || c.Blocks == 0 {
+					continue
+				}
+				figures = append(figures, metricName(m)+nbsp+change(c))
+			}
+			if len(figures) == 0 {
+				continue
+			}
+			where := ""
+			if len(x.strata) > 1 {
+				where = " at " + x.at[i]
+			}
+			lines = append(lines, cell{text: v.Name + where + ": " + strings.Join(figures, ", ")})
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return []part{lines}
+}
+
+// limitText is a limit as it would be written: "errors ≤ 1 %".
+func limitText(m hakaru.Metric, bound float64, atLeast bool) string {
+	sign := " ≤ "
+	if atLeast {
+		sign = " ≥ "
+	}
+	return whole(metricName(m) + sign + unit.Value(bound, metricUnit(m)))
+}
+
+// limitTable has a row for each limit and variant.
+func (x *index) limitTable() []part {
+	if len(x.Limits) == 0 {
+		return nil
+	}
+	t := &table{
+		head:  []string{"limit", "variant", "measured", "verdict"},
+		right: []bool{false, false, false, false},
+	}
+	implied := false
+	for _, l := range x.Limits {
+		text := limitText(l.Metric, l.Limit, l.Atleast)
+		for _, e := range x.exp.Limits {
+			if e.Implied && e.Metric == l.Metric && e.Bound == l.Limit {
+				text, implied = text+" *", true
+			}
+		}
+		who := l.Variant
+		if len(l.At) > 0 {
+			who += " at " + hakaru.AtKey(l.At)
+		}
+		u := metricUnit(l.Metric)
+		measured := "-"
+		if l.Trials > 0 && finite(l.Value) {
+			measured = whole(unit.Value(l.Value, u))
+			if finite(l.Low) && finite(l.High) && (l.Low != 0 || l.High != 0) {
+				measured += " (" + whole(unit.Value(l.Low, u)+" to "+unit.Value(l.High, u)) + ")"
+			}
+		}
+		var word cell
+		switch l.Verdict {
+		case hakaru.Meets:
+			word = cell{"meets", plain}
+		case hakaru.Violates:
+			word = cell{"violates", bad}
+		default:
+			word = cell{"not shown", doubtful}
+			if l.Reason != "" {
+				word.text += ": " + l.Reason
+			}
+		}
+		t.rows = append(t.rows, []cell{{text: text}, {text: who}, {text: measured}, word})
+	}
+	parts := []part{t}
+	note := fmt.Sprintf("Intervals are %s over trials.", whole(unit.Share(0.95)))
+	if implied {
+		note += " * is not in the file: it holds wherever no other limit on errors is written."
+	}
+	return append(parts, &paragraph{note, faint})
+}

@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/unit"
+)
+
+// Try shows one trial as it goes: everything that a person who writes an
+// experiment file wants to see, in the order in which it happens. The first
+// error of the writer is kept; the rest is then not written.
+type Try struct {
+	w     io.Writer
+	style Style
+	err   error
+}
+
+// NewTry returns a Try that writes onto w.
+func NewTry(w io.Writer, style Style) *Try { return &Try{w: w, style: style} }
+
+// Err is the first error in writing.
+func (t *Try) Err() error { return t.err }
+
+func (t *Try) show(title string, parts ...part) {
+	if t.err != nil || len(parts) == 0 {
+		return
+	}
+	var d document
+	d.add(title, parts...)
+	if t.err = renderText(t.w, d, t.style); t.err == nil {
+		_, t.err = io.WriteString(t.w, "\n")
+	}
+}
+
+// Spec shows what is about to be started and sent, as it was rendered.
+func (t *Try) Spec(b hakaru.Bundle, load hakaru.LoadSpec) {
+	title := "Variant " + b.Trial.Variant
+	if at := hakaru.AtKey(b.Trial.At); at != "" {
+		title += " at " + at
+	}
+	var about facts
+	if h := load.HTTP; h != nil {
+		about = append(about, [2]string{"load", fmt.Sprintf("%s %s, %d connections, %s warm-up, %s measured",
+			h.Method, h.URL, h.Connections, unit.Duration(load.WarmUp), unit.Duration(load.Window))})
+	}
+	t.show(title, append([]part{about}, bundle(b)...)...)
+}
+
+// bundle lists the services of a bundle: command line, environment, files.
+func bundle(b hakaru.Bundle) []part {
+	var parts []part
+	for _, u := range b.Units {
+		f := facts{{"service", u.Service + " (kind " + u.Kind + ")"}, {"runs", commandLine(u.Argv)}, {"in", u.Dir}}
+		for _, e := range u.Env {
+			value := "(removed)"
+			if e.Value != nil {
+				value = *e.Value
+			}
+			f = append(f, [2]string{"environment", e.Name + "=" + value})
+		}
+		if u.User != "" {
+			f = append(f, [2]string{"user", u.User})
+		}
+		if len(u.CPUs) > 0 {
+			f = append(f, [2]string{"CPUs", strings.Trim(fmt.Sprint(u.CPUs), "[]")})
+		}
+		parts = append(parts, f)
+		for _, file := range u.Files {
+			parts = append(parts, &paragraph{text: file.Path + ":"}, &block{text: file.Content})
+		}
+	}
+	return parts
+}
+
+// commandLine prints an argument list so that a shell would read the same words.
+func commandLine(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = a
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]<>|&;()~#") {
+			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// Stage names the part of the trial that begins.
+func (t *Try) Stage(stage string) { t.show("", &paragraph{text: "… " + stage, tone: faint}) }
+
+// Place shows what is up, under which process ids and addresses.
+func (t *Try) Place(p hakaru.Place) {
+	var f facts
+	for _, name := range slices.Sorted(maps.Keys(p.Names)) {
+		if !strings.Contains(name, ".") {
+			f = append(f, [2]string{"{" + name + "}", p.Names[name]})
+		}
+	}
+	for _, u := range p.Units {
+		f = append(f, [2]string{u.Service, fmt.Sprintf("pid %d, ready after %s: %s", u.PID, unit.Duration(u.Ready), commandLine(u.Argv))})
+	}
+	for _, a := range p.Answers {
+		f = append(f, [2]string{"answer", fmt.Sprintf("%s: %s", a.Probe, a.Got)})
+	}
+	t.show("Ready after "+unit.Duration(p.Took), f)
+}
+
+// Proofs shows the answers to one round of proofs.
+func (t *Try) Proofs(proofs []hakaru.Proof) {
+	if len(proofs) == 0 {
+		return
+	}
+	table := &table{head: []string{"setting", "asked", "found", "holds", "source"}, right: make([]bool, 5)}
+	for _, p := range proofs {
+		tone := map[hakaru.Held]tone{hakaru.Yes: good, hakaru.No: bad, hakaru.NotProved: doubtful}[p.Holds]
+		table.rows = append(table.rows, []cell{
+			{p.Setting, plain}, {p.Asked, plain}, {p.Found, plain},
+			{strings.ReplaceAll(p.Holds.String(), "_", " "), tone}, {p.Source, faint},
+		})
+	}
+	t.show(fmt.Sprintf("In force (at %s)", proofs[0].When), table)
+}
+
+// Result shows what was measured, what speaks against it, and what the services
+// wrote.
+func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Exit, outputs []hakaru.Output) {
+	if r.Void == nil {
+		t.show("This trial would count", &paragraph{text: "Nothing speaks against it.", tone: good})
+	} else {
+		parts := []part{&paragraph{text: r.Void.Evidence, tone: bad}}
+		if r.Void.Hint != "" {
+			parts = append(parts, &paragraph{text: "hint: " + r.Void.Hint})
+		}
+		t.show("This trial would be void ("+strings.ReplaceAll(string(r.Void.Reason), "_", " ")+")", parts...)
+	}
+	if len(r.Measurements) > 0 {
+		table := &table{head: []string{"measured", "of", "value"}, right: []bool{false, false, true}}
+		for _, m := range r.Measurements {
+			table.rows = append(table.rows, []cell{{string(m.Metric), plain}, {m.Of, plain}, {unit.Value(m.Value, m.Unit), plain}})
+		}
+		t.show("Figures", table)
+	}
+	var doubts bullets
+	for _, w := range r.Warnings {
+		doubts = append(doubts, cell{w.Message, doubtful})
+	}
+	if len(doubts) > 0 {
+		t.show("Doubt", doubts)
+	}
+	var bads bullets
+	for _, s := range samples {
+		bads = append(bads, cell{strings.ReplaceAll(string(s.Kind), "_", " ") + ": " + s.Text, bad})
+	}
+	if len(bads) > 0 {
+		t.show("The first bad answers", bads)
+	}
+	f := facts{{"start", unit.Duration(r.StartTook)}, {"stop", unit.Duration(r.StopTook)}, {"in all", unit.Duration(r.Took)}}
+	for _, e := range exits {
+		state := e.State
+		if e.Forced {
+			state += " (had to be killed)"
+		}
+		f = append(f, [2]string{e.Service, state})
+	}
+	t.show("Time and end", f)
+	for _, o := range outputs {
+		title := "Written by " + o.Service
+		if o.Service == "" {
+			title = "Its last lines"
+		}
+		text := o.Text
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		t.show(title, &block{text: text})
+	}
+}
