@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,7 +100,7 @@ func ReadConfig(r io.Reader, name string) (Config, error) {
 			wrong(line, fmt.Sprintf("%s: %v", key, err), "")
 			continue
 		}
-		if strings.HasPrefix(key, "--") || !contains(names, key) {
+		if strings.HasPrefix(key, "--") || !slices.Contains(names, key) {
 			hint := "the settings are " + strings.Join(names, ", ")
 			if near := nearest(strings.TrimLeft(key, "-"), names); near != "" {
 				hint = fmt.Sprintf("did you mean %s?", near)
@@ -166,15 +167,6 @@ func uncomment(s string) string {
 	return strings.TrimSpace(s)
 }
 
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
 // nearest is the name that differs least from word, "" when all differ in more
 // than a third of their letters. Case, dashes and underscores do not count.
 func nearest(word string, names []string) string {
@@ -191,23 +183,28 @@ func nearest(word string, names []string) string {
 	return best
 }
 
-// edits is the number of letters to insert, delete or replace (Levenshtein's
-// distance, by the two-row method of Wagner and Fischer).
+// edits is the number of letters to insert, delete, replace or swap with the
+// next (the optimal string alignment distance: Levenshtein's with swaps).
 func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
 			cost := 1
-			if a[i] == b[j] {
+			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }
