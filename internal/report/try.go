@@ -43,42 +43,12 @@ func (t *Try) Spec(b hakaru.Bundle, load hakaru.LoadSpec) {
 	if at := hakaru.AtKey(b.Trial.At); at != "" {
 		title += " at " + at
 	}
-	var about facts
-	if h := load.HTTP; h != nil {
-		about = append(about, [2]string{"load", fmt.Sprintf("%s %s, %d connections, %s warm-up, %s measured",
-			h.Method, h.URL, h.Connections, unit.Duration(load.WarmUp), unit.Duration(load.Window))})
-	}
-	t.show(title, append([]part{about}, bundle(b)...)...)
+	parts := append([]part{loadFacts(load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
+	t.show(title, parts...)
 }
 
-// bundle lists the services of a bundle: command line, environment, files.
-func bundle(b hakaru.Bundle) []part {
-	var parts []part
-	for _, u := range b.Units {
-		f := facts{{"service", u.Service + " (kind " + u.Kind + ")"}, {"runs", commandLine(u.Argv)}, {"in", u.Dir}}
-		for _, e := range u.Env {
-			value := "(removed)"
-			if e.Value != nil {
-				value = *e.Value
-			}
-			f = append(f, [2]string{"environment", e.Name + "=" + value})
-		}
-		if u.User != "" {
-			f = append(f, [2]string{"user", u.User})
-		}
-		if len(u.CPUs) > 0 {
-			f = append(f, [2]string{"CPUs", strings.Trim(fmt.Sprint(u.CPUs), "[]")})
-		}
-		parts = append(parts, f)
-		for _, file := range u.Files {
-			parts = append(parts, &paragraph{text: file.Path + ":"}, &block{text: file.Content})
-		}
-	}
-	return parts
-}
-
-// commandLine prints an argument list so that a shell would read the same words.
-func commandLine(argv []string) string {
+// words prints an argument list so that a shell would read the same words.
+func words(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, a := range argv {
 		quoted[i] = a
@@ -101,7 +71,7 @@ func (t *Try) Place(p hakaru.Place) {
 		}
 	}
 	for _, u := range p.Units {
-		f = append(f, [2]string{u.Service, fmt.Sprintf("pid %d, ready after %s: %s", u.PID, unit.Duration(u.Ready), commandLine(u.Argv))})
+		f = append(f, [2]string{u.Service, fmt.Sprintf("pid %d, ready after %s: %s", u.PID, unit.Duration(u.Ready), words(u.Argv))})
 	}
 	for _, a := range p.Answers {
 		f = append(f, [2]string{"answer", fmt.Sprintf("%s: %s", a.Probe, a.Got)})

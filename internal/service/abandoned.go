@@ -1,0 +1,44 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"hakaru/internal/watch/kernel"
+)
+
+// Abandoned lists the records of dead agents, which Sweep would end. It changes
+// nothing and costs a directory listing.
+func Abandoned(stateDir string) ([]string, error) {
+	entries, err := os.ReadDir(stateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for leftovers: %w", err)
+	}
+	var left []string
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue
+		}
+		boot, err := kernel.BootID()
+		if err != nil {
+			return nil, fmt.Errorf("look for leftovers: %w", err)
+		}
+		rec, err := registry{stateDir}.read(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // taken down in between
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for leftovers: %w", err)
+		}
+		if rec.Boot != boot || !rec.Owner.alive() {
+			left = append(left, e.Name())
+		}
+	}
+	return left, nil
+}
