@@ -87,7 +87,9 @@ func afford(exp *hakaru.Experiment, calibration []hakaru.Result, took time.Durat
 	}
 	left := exp.Design.Budget
 	for _, r := range calibration {
-		left -= r.Took
+		if r.Phase == hakaru.Calibrate {
+			left -= r.Took
+		}
 	}
 	round := took * time.Duration(armCount(exp)*len(exp.Strata))
 	fits := max(0, int(left/round))

@@ -170,6 +170,12 @@ func (l *Ledger) Enter(n int, s *Stratum) BlockState {
 	}
 	s.Entered++
 	switch {
+	case outstanding:
+		// Even where it is lost already: a block that was handed out is run to
+		// its end, so that the plan does not depend on when it was asked for.
+		s.Open++
+		l.open++
+		return Open
 	case s.baselineLost():
 		// The block is nobody's fault but the baseline's, and no other will be
 		// planned here, so it does not count towards prevailing voids.
@@ -181,10 +187,6 @@ func (l *Ledger) Enter(n int, s *Stratum) BlockState {
 		l.droppedRow++
 		l.weigh()
 		return Dropped
-	case outstanding:
-		s.Open++
-		l.open++
-		return Open
 	}
 	l.complete++
 	l.droppedRow = 0

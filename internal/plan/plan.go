@@ -101,6 +101,9 @@ func (p *blocks) Next(history []hakaru.Result, hosts int) ([]hakaru.Block, *haka
 	var running []hakaru.Block
 	for n := p.exp.Design.Calibrate + 1; ; n++ {
 		if text, start := l.Prevailing(); text != "" {
+			if len(running) > 0 {
+				return running, nil
+			}
 			return nil, void(text, start)
 		}
 		s := l.StratumOf(n)
