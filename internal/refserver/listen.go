@@ -20,10 +20,11 @@ type listener struct {
 	file    *os.File
 	address string // host:port, or unix:PATH
 	from    string // who made it: "", "Server::Starter", "systemd"
-	// made is the socket file to take away at the end, and whether it is still
-	// the one that was made here.
-	made       string
-	inode, dev uint64
+	// made is the socket file to take away at the end, if it is still the one
+	// that was made here: a file system may give the inode of a removed file to
+	// the next one, so the time belongs to it.
+	made     string
+	identity socketFile
 }
 
 // openListeners returns the inherited sockets, or else binds cfg.Listen.
@@ -49,6 +50,13 @@ func openListeners(cfg Config, env []string) ([]*listener, error) {
 	}
 	return all, nil
 }
+
+type socketFile struct {
+	device, inode uint64
+	made          unix.Timespec // mtime, which connections to it do not change
+}
+
+func identify(st *unix.Stat_t) socketFile { return socketFile{st.Dev, st.Ino, st.Mtim} }
 
 // newListener takes over fd.
 func newListener(fd int, address, from string) (*listener, error) {
@@ -144,7 +152,7 @@ func bindUnix(path string, backlog int) (*listener, error) {
 	if l.made, err = filepath.Abs(path); err != nil {
 		return nil, errors.Join(wrap(err), closeListeners([]*listener{l}), os.Remove(path))
 	}
-	l.inode, l.dev = st.Ino, st.Dev
+	l.identity = identify(&st)
 	return l, nil
 }
 
@@ -260,7 +268,7 @@ func (l *listener) close() error {
 	var err error
 	if l.made != "" {
 		var st unix.Stat_t
-		if unix.Stat(l.made, &st) == nil && st.Ino == l.inode && st.Dev == l.dev {
+		if unix.Stat(l.made, &st) == nil && identify(&st) == l.identity {
 			err = os.Remove(l.made)
 		}
 	}
