@@ -1,0 +1,194 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+
+	"hakaru"
+	"hakaru/internal/kind"
+)
+
+// asks are the questions that show whether the settings of a variant are in
+// force: those the person wrote, else those the kind knows. A setting of the
+// variant for which there is none is asked about all the same, with the reason
+// why nothing can be shown; one of base is left out then.
+func (r *rendering) asks() []hakaru.Ask {
+	var out []hakaru.Ask
+	for i := range r.units {
+		u := &r.units[i]
+		s := r.service(u.unit.Service)
+		for _, x := range r.settingsOf(s) {
+			varied := slices.ContainsFunc(r.variant.Settings, func(v hakaru.Setting) bool { return fullName(v) == fullName(x) })
+			asks := r.written(s, x)
+			if asks == nil {
+				asks = r.fromKind(u, s, x)
+			}
+			if len(asks) == 0 && varied {
+				asks = []hakaru.Ask{{NotProof: fmt.Sprintf("kind %s knows nothing that shows it; add prove: {%s: [cmdline]} or the like", s.Kind, fullName(x))}}
+			}
+			for _, a := range asks {
+				a.Service, a.Setting = s.Name, x.Name
+				if a.Asked == "" {
+					a.Asked = x.Level
+					if x.Value != nil {
+						a.Asked = r.fixed.Expand(*x.Value)
+					}
+				}
+				out = append(out, a)
+			}
+		}
+	}
+	for _, x := range r.variant.Settings {
+		if asked := slices.ContainsFunc(out, func(a hakaru.Ask) bool { return a.Setting == x.Name && (x.Service == "" || a.Service == x.Service) }); asked || len(r.units) == 0 {
+			continue
+		}
+		if x.Service != "" && !slices.ContainsFunc(r.units, func(u renderedUnit) bool { return u.unit.Service == x.Service }) {
+			continue // its service is not in this variant
+		}
+		a := hakaru.Ask{Service: r.units[0].unit.Service, Setting: x.Name, Asked: valueOr(x.Value, x.Level),
+			NotProof: "it chooses what is started, and no single service shows it"}
+		if x.Service != "" {
+			a.Service = x.Service
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (r *rendering) service(name string) *hakaru.Service {
+	for i := range r.exp.Services {
+		if r.exp.Services[i].Name == name {
+			return &r.exp.Services[i]
+		}
+	}
+	return nil
+}
+
+// settingsOf are the settings to ask a service about: its own, and those that
+// reach it by a placeholder or that a written proof looks for there.
+func (r *rendering) settingsOf(s *hakaru.Service) []hakaru.Setting {
+	var list []hakaru.Setting
+	for _, x := range slices.Concat(s.Base, r.variant.Settings) {
+		name := fullName(x)
+		own := x.Service == s.Name || len(r.exp.Services) == 1
+		own = own || x.Service == "" && slices.Contains(r.used[name], s.Name) && r.firstUser(name) == s.Name && s.Only[name] == ""
+		own = own || slices.ContainsFunc(r.exp.Prove, func(a hakaru.Ask) bool { return a.Service == s.Name && a.Setting == name })
+		if own && !reservedFactor(x.Name) {
+			list = override(list, x)
+		}
+	}
+	return list
+}
+
+// firstUser is the first service of the variant that mentions a placeholder.
+func (r *rendering) firstUser(name string) string {
+	for _, u := range r.units {
+		if slices.Contains(r.used[name], u.unit.Service) {
+			return u.unit.Service
+		}
+	}
+	return ""
+}
+
+// written are the asks of `prove` for a setting; nil where it is not there.
+func (r *rendering) written(s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
+	var out []hakaru.Ask
+	found := false
+	for _, a := range r.exp.Prove {
+		if a.Setting != fullName(x) {
+			continue
+		}
+		found = true
+		if a.Service != s.Name || a.Asked != "" && a.Asked != x.Level {
+			continue
+		}
+		a.Asked = ""
+		a.Argument, a.Contains, a.Equals = r.text(a.Argument), r.text(a.Contains), r.text(a.Equals)
+		if x.Value == nil && a.Contains == "" && a.Equals == "" {
+			out = append(out, r.absent(a, x)...)
+			continue
+		}
+		out = append(out, a)
+	}
+	if found && out == nil {
+		out = []hakaru.Ask{}
+	}
+	return out
+}
+
+// absent asks that nothing of what the other levels bring is there.
+func (r *rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
+	switch a.Kind {
+	case "processes", "threads", "backlog", "http", "sql", "command":
+		a.NotProof = "the setting is left out, so the program's own default counts, and it is not known"
+		return []hakaru.Ask{a}
+	}
+	var out []hakaru.Ask
+	for _, v := range r.exp.Variants {
+		for _, other := range v.Settings {
+			if fullName(other) != fullName(x) || other.Value == nil || *other.Value == "" {
+				continue
+			}
+			one := a
+			one.Absent, one.Contains = true, r.fixed.Expand(*other.Value)
+			if !slices.Contains(out, one) {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+// fromKind are the asks that the kind knows for a setting.
+func (r *rendering) fromKind(u *renderedUnit, s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
+	known, ok := u.kind.Setting(x.Name)
+	if !ok {
+		return nil
+	}
+	if x.Value == nil {
+		if len(known.Proofs) == 0 {
+			return nil
+		}
+		return []hakaru.Ask{{NotProof: "the setting is left out, so the program's own default counts"}}
+	}
+	value := r.fixed.Expand(*x.Value)
+	address := r.address(u.kind, u.unit.Argv, u.content)
+	var out []hakaru.Ask
+	for _, p := range known.Proofs {
+		if slices.ContainsFunc(p.Unless, func(name string) bool {
+			v, found := u.kind.Value(u.unit.Argv, u.content, name)
+			return found && v != "0" && v != "0s"
+		}) {
+			continue
+		}
+		a := hakaru.Ask{Kind: proofKind(p), Field: p.Field, Offset: p.Offset}
+		if want := p.Want(value); want != value {
+			a.Equals = want
+		}
+		switch a.Kind {
+		case "http":
+			if r.unixAddress(address) {
+				continue
+			}
+			a.Argument = hakaru.Names{"addr": address}.Expand(p.HTTP)
+		case "log":
+			a.Argument = hakaru.Names{"value": value}.Expand(p.Log)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func proofKind(p kind.Proof) string {
+	switch {
+	case p.HTTP != "":
+		return "http"
+	case p.Processes:
+		return "processes"
+	case p.Threads:
+		return "threads"
+	case p.Backlog:
+		return "backlog"
+	}
+	return "log"
+}

@@ -1,0 +1,153 @@
+// Package experiment turns the text a person wrote (an experiment file, or the
+// flags that stand for one) into a hakaru.Experiment, or into all the mistakes in
+// it at once, each with line, column and a hint.
+//
+// It also renders an experiment: what one variant under one stratum means as
+// command lines, files, load and proofs (render.go), and what a variant changes
+// in the person's config (diff.go). The shape of the file is in document.go, from
+// which the editor schema is made as well (schema.go).
+//
+// It reads no file itself, asks no clock and starts nothing: contents of config
+// files come through Options.Read. What the grammar has and hakaru cannot carry
+// out yet is named in Experiment.NotYet, so such a file is valid and does not run.
+package experiment
+
+import (
+	"fmt"
+	"hash/fnv"
+	"path"
+	"strings"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/kind"
+)
+
+// Options say where a file stands, and override what is in it.
+type Options struct {
+	// Dir is the directory of the file, absolute.
+	Dir string
+	// Read returns the content of a person's config file, by its absolute path.
+	Read func(path string) ([]byte, error)
+
+	Set         []string // "name=value", into base or params
+	Blocks      int      // 0: as in the file
+	Budget      time.Duration
+	Seed        *uint64
+	Connections string // of an HTTP load; "": as in the file
+	WarmUp      string
+	Duration    string
+}
+
+// Parse reads an experiment file. An error of type Mistakes is about what the
+// person wrote; any other is about hakaru itself.
+func Parse(file string, src []byte, opt Options) (*hakaru.Experiment, error) {
+	s := newSource(file, string(src))
+	d := &decoder{source: s, places: map[string]place{}}
+	root, partial := s.readTree(string(src))
+	var doc document
+	switch {
+	case root == nil:
+		return nil, s.sorted()
+	case root.kind == nullNode && !partial:
+		s.mistake(place{line: 1, column: 1}, "empty", "the file is empty", "see docs/experiment-file.md for an example")
+	case root.kind != nullNode:
+		d.decode(root, &doc, "")
+	}
+	if partial || root.kind != mapNode {
+		return nil, s.sorted()
+	}
+	b := &builder{decoder: d, doc: doc, opt: opt, seed: hashOf(string(src))}
+	b.exp = &hakaru.Experiment{
+		Name:    experimentName(file, opt.Dir),
+		Sources: []hakaru.File{{Path: file, Content: string(src)}},
+	}
+	return b.finish()
+}
+
+// experimentName is the file's name, or its directory's where the file is
+// hakaru.yaml.
+func experimentName(file, dir string) string {
+	name := path.Base(file)
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".yml")
+	if name == "hakaru" && dir != "" {
+		return path.Base(dir)
+	}
+	return name
+}
+
+// hashOf makes a seed of a text, of 32 bits so that it is short to type (FNV-1a,
+// stable for ever).
+func hashOf(text string) uint64 {
+	hash := fnv.New32a()
+	hash.Write([]byte(text))
+	return uint64(hash.Sum32())
+}
+
+// builder makes an Experiment of a document.
+type builder struct {
+	*decoder
+	doc   document
+	opt   Options
+	seed  uint64
+	exp   *hakaru.Experiment
+	kinds *kind.Catalogue
+
+	services []serviceDoc // as written, in the order of exp.Services
+	// settingPlaces are where each setting was written first, by its full name,
+	// and valuePlaces where each of its values was.
+	settingPlaces map[string]place
+	valuePlaces   map[string]map[string]place
+	varied        []string // full names of settings of factors and variants, in order
+	based         []string // those of base
+}
+
+// finish builds, checks, and returns the experiment or the mistakes.
+func (b *builder) finish() (*hakaru.Experiment, error) {
+	kinds, err := kind.Load()
+	if err != nil {
+		return nil, fmt.Errorf("read what is known about kinds: %w", err)
+	}
+	b.kinds = kinds
+	b.settingPlaces = map[string]place{}
+	b.valuePlaces = map[string]map[string]place{}
+	b.exp.Question = b.doc.Question.value
+	b.exp.Dir = b.opt.Dir
+
+	b.buildServices()
+	b.buildNames()
+	b.buildBase()
+	b.buildStrata()
+	b.buildVariants()
+	b.buildLoad()
+	b.buildGoal()
+	b.buildDesign()
+	b.buildProofs()
+	b.buildHosts()
+	b.buildLater()
+	b.checkNames()
+	b.checkSettings()
+	// What a trial would need is only worth a look in a file without mistakes.
+	if len(b.mistakes) == 0 {
+		b.checkRendering()
+	}
+	if len(b.mistakes) > 0 {
+		return nil, b.sorted()
+	}
+	b.exp.NotYet = b.notYet
+	return b.exp, nil
+}
+
+// at returns where a key was written, or the beginning of the file.
+func (b *builder) at(path string) place {
+	if p, ok := b.places[path]; ok {
+		return p
+	}
+	return place{line: 1, column: 1}
+}
+
+// written reports whether a key is in the file, be it with a mistake in it.
+func (b *builder) written(path string) bool {
+	_, ok := b.places[path]
+	return ok
+}
