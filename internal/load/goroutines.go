@@ -169,7 +169,7 @@ func (w *worker) drop() {
 func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 	defer w.drop()
 	if !w.close {
-		w.connectEarly(ctx, started)
+		w.connectEarly(ctx)
 	}
 	select {
 	case <-started:
@@ -198,20 +198,21 @@ func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 	w.since.Store(idle)
 }
 
-// connectEarly opens the connection before the start. What goes wrong here is
-// not counted: the service is not under load yet, and what is still wrong at
-// the start shows then.
-func (w *worker) connectEarly(ctx context.Context, started <-chan struct{}) {
+// connectEarly opens the connection before the start. What goes wrong before it
+// is not counted: the service is not under load yet, and what is still wrong at
+// the start shows then. An attempt that ends in vain after the start counts.
+func (w *worker) connectEarly(ctx context.Context) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
 		err := w.connect(ctx)
 		if err == nil {
 			w.waited = true
 			return
 		}
-		select {
-		case <-started:
+		if now := w.now(); now >= 0 {
+			if ctx.Err() == nil && now < w.total && !errors.Is(err, errEnded) {
+				w.fail(now, connectKind(err), err)
+			}
 			return
-		default:
 		}
 		if wait(ctx, pause) != nil {
 			return

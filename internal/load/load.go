@@ -51,8 +51,9 @@ const (
 // that could not be opened the next attempt waits 5 ms, doubling to 160 ms, so
 // that a dead service does not make a million errors a second.
 //
-// emit, where given, is called for each bucket in order, shortly after its end;
-// it must not block for long. When ctx ends, the whole buckets so far are
+// emit, where given, is called for each bucket in order, shortly after its end,
+// for the last one when the answers that were out are in (up to a second); it
+// must not block for long. When ctx ends, the whole buckets so far are
 // reported beside the error.
 func HTTP(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
 	report, err := runHTTP(ctx, req, w, emit, goroutines{}, nil)

@@ -21,7 +21,7 @@ import (
 
 // Real sockets: kinds and conservation, never a time.
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func verifyNoLeaks(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // listen serves each connection with serve until the test is over.
 func listen(t *testing.T, network, address string, serve func(n int, c net.Conn)) net.Listener {

@@ -306,6 +306,35 @@ func TestServiceComesUpLate(t *testing.T) {
 	})
 }
 
+// A connect that begins before the start and fails after it counts once, and
+// the next attempt begins at once.
+func TestConnectThatFailsAfterTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pipes{serve: func(n int, c net.Conn) {
+			eachRequest(c, func() bool { time.Sleep(100 * time.Millisecond); return say(c, hello) })
+		}}
+		first := true
+		dial := func(ctx context.Context) (net.Conn, error) {
+			if !first {
+				return p.dial(ctx)
+			}
+			first = false
+			time.Sleep(time.Second)
+			return nil, os.NewSyscallError("connect", syscall.ETIMEDOUT)
+		}
+		w := hakaru.Window{Start: time.Now().Add(700 * time.Millisecond), Length: time.Second}
+		report, err := runHTTP(t.Context(), plainRequest(1), w, nil, goroutines{}, dial)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.serving.Wait()
+		good, bad := kinds(report)
+		if d := cmp.Diff(map[hakaru.ErrorKind]uint64{hakaru.TimedOut: 1}, bad); d != "" || good != 6 { // 400…900 ms
+			t.Errorf("%d good, want 6; bad (-want +got)\n%s", good, d)
+		}
+	})
+}
+
 // What is out at the end gets a second and counts in no bucket.
 func TestEndOfTheWindow(t *testing.T) {
 	for _, c := range []struct {
