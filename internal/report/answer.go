@@ -228,15 +228,15 @@ func (x *index) claim(c *hakaru.Comparison) string {
 	default:
 		what = fmt.Sprintf("has %s less %s than", size, metricName(c.Metric))
 	}
-	bounds := interval(c)
+	between := interval(c)
 	if !times(c) {
-		bounds += nbsp + "%"
+		between += nbsp + "%"
 	}
 	sure := ""
 	if f := x.family(); f != "" {
 		sure = "; " + f + " over all comparisons"
 	}
-	return fmt.Sprintf("%s %s %s (%s%s, %s)", c.Other, what, c.Base, bounds, sure, count(c.Blocks, "block"))
+	return fmt.Sprintf("%s %s %s (%s%s, %s)", c.Other, what, c.Base, between, sure, count(c.Blocks, "block"))
 }
 
 // beside lists what stands beside the answer of a stratum and may change a
@@ -291,6 +291,7 @@ func metricList(ms []hakaru.Metric) string {
 // decided says what is known already where the answer as a whole is open.
 func (x *index) decided(at string) string {
 	var same, worse []string
+	baseline := x.exp.Baseline
 	for _, v := range x.exp.Variants {
 		if c := x.of(x.exp.Goal, at, x.exp.Baseline, v.Name); c != nil && c.Judged {
 			switch c.Verdict {
@@ -303,15 +304,15 @@ func (x *index) decided(at string) string {
 	}
 	var said []string
 	if len(same) > 0 {
-		said = append(said, fmt.Sprintf("%s %s not differ by more than %s", list(same), plural(same, "does", "do"), x.matters()))
+		said = append(said, fmt.Sprintf("%s %s not differ from %s by more than %s", list(same), plural(same, "does", "do"), baseline, x.matters()))
 	}
 	if len(worse) > 0 {
-		said = append(said, fmt.Sprintf("%s %s worse", list(worse), isAre(worse)))
+		said = append(said, fmt.Sprintf("%s %s worse than %s", list(worse), isAre(worse), baseline))
 	}
 	if len(said) == 0 {
 		return ""
 	}
-	return "Decided against " + x.exp.Baseline + ": " + strings.Join(said, "; ") + "."
+	return "Known so far: " + strings.Join(said, "; ") + "."
 }
 
 // unfinished says what a run's state means for its figures.

@@ -128,7 +128,7 @@ func (x *index) voids() []part {
 	if total == 0 {
 		return nil
 	}
-	parts := []part{&paragraph{fmt.Sprintf("%d of %s do not count; they are kept, and never averaged in.", total, count(len(x.History), "trial")), plain}}
+	parts := []part{&paragraph{fmt.Sprintf("%d of %s %s not count; void trials are kept, and never averaged in.", total, count(len(x.History), "trial"), plural(make([]string, total), "does", "do")), plain}}
 	var b bullets
 	for _, k := range g.order {
 		who := k.variant
@@ -136,22 +136,20 @@ func (x *index) voids() []part {
 			who += " at " + k.at
 		}
 		text := fmt.Sprintf("%s, %s: %s", who, numbers(g.seqs[k]), voidReason(k.reason))
-		if v := first[k]; v.Evidence != "" {
-			text += ". " + sentence(v.Evidence)
-			if v.Hint != "" {
-				text += " " + sentence(v.Hint)
-			}
-		}
-		b = append(b, cell{text, bad})
+		b = append(b, cell{text + because(first[k]), bad})
 	}
 	return append(parts, b)
 }
 
-// sentence ends a text with a full stop and begins it with a capital.
-func sentence(text string) string {
-	text = strings.TrimSpace(text)
-	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "!") || strings.HasSuffix(text, "?") {
-		return text
+// because adds the evidence of a void trial, and what may be done, to its
+// reason.
+func because(v *hakaru.Void) string {
+	text := ""
+	if v.Evidence != "" {
+		text += " (" + strings.TrimSuffix(v.Evidence, ".") + ")"
+	}
+	if v.Hint != "" {
+		text += "; " + strings.TrimSuffix(v.Hint, ".")
 	}
 	return text + "."
 }

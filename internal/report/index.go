@@ -143,12 +143,14 @@ func times(c *hakaru.Comparison) bool { return c.Ratio >= 2 }
 
 // interval prints the bounds of a comparison without their sign of percent:
 // "+10.1 to +14.8", "3.9 to 4.05".
-func interval(c *hakaru.Comparison) string {
-	if times(c) {
-		return whole(unit.Value(c.Low, "1") + " to " + unit.Value(c.High, "1"))
+func interval(c *hakaru.Comparison) string { return bounds(c.Ratio, c.Low, c.High) }
+
+func bounds(ratio, low, high float64) string {
+	if ratio >= 2 {
+		return whole(unit.Value(low, "1") + " to " + unit.Value(high, "1"))
 	}
 	bare := func(ratio float64) string { return strings.TrimSuffix(unit.Change(ratio), " %") }
-	return whole(bare(c.Low) + " to " + bare(c.High))
+	return whole(bare(low) + " to " + bare(high))
 }
 
 // change prints a comparison as a figure with its interval.
@@ -170,7 +172,7 @@ func verdict(c *hakaru.Comparison) cell {
 	case hakaru.Worse:
 		return cell{"worse", bad}
 	case hakaru.Same:
-		return cell{"no difference that matters", plain}
+		return cell{"no difference that matters (" + bounds(c.Ratio, c.SameLow, c.SameHigh) + ")", plain}
 	}
 	text := "not enough data"
 	if c.MoreBlocks > 0 {

@@ -37,7 +37,11 @@ func Redact(text string) string {
 		if !Secret(m[2]) || harmless(m[2], m[4]) {
 			return flag
 		}
-		return m[1] + m[2] + m[3] + Redacted
+		end := ""
+		if strings.HasSuffix(m[4], ")") && !strings.Contains(m[4], "(") { // of the sentence around it
+			end = ")"
+		}
+		return m[1] + m[2] + m[3] + Redacted + end
 	})
 	return redactNamed(text)
 }

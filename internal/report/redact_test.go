@@ -34,6 +34,7 @@ func TestRedact(t *testing.T) {
 		{"flag =", "serve --password=abc,d --port 80", "serve --password=*** --port 80"},
 		{"flag blank", "serve --auth-token abc --port 80", "serve --auth-token *** --port 80"},
 		{"flag without a value", "mysql --password --host a", "mysql --password --host a"},
+		{"flag in a sentence", "seen (by cmdline of pid 12: app --password abc)", "seen (by cmdline of pid 12: app --password ***)"},
 		{"flag list", `["serve", "--password", "abc", "--port", "80"]`, `["serve", "--password", "***", "--port", "80"]`},
 		{"mysql -p", "mysql -uroot -phunter2 -h db -e 'select 1'", "mysql -uroot -p*** -h db -e 'select 1'"},
 		{"mysql twice", "mysqldump -pone db | mysql -ptwo db", "mysqldump -p*** db | mysql -p*** db"},

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,10 +28,14 @@ func (x *index) variantTables() []part {
 		}
 		parts = append(parts, t)
 	}
-	if len(parts) > 0 {
-		parts = append(parts, &paragraph{metricName(x.exp.Goal) + " is the median over valid trials; the change is estimated within blocks, so it need not be the ratio of two medians.", faint})
+	if len(parts) == 0 {
+		return nil
 	}
-	return parts
+	note := metricName(x.exp.Goal) + " is the median over valid trials; the change is estimated within blocks, so it need not be the ratio of two medians."
+	if slices.ContainsFunc(x.Comparisons, func(c hakaru.Comparison) bool { return c.Judged && c.Verdict == hakaru.Same }) {
+		note += " The interval beside \"no difference that matters\" is the one that decides it, at twice the level."
+	}
+	return append(parts, &paragraph{note, faint})
 }
 
 func (x *index) variantRow(stratum int, name string) []cell {
@@ -135,8 +141,9 @@ func (x *index) limitTable() []part {
 		head:  []string{"limit", "variant", "measured", "verdict"},
 		right: []bool{false, false, false, false},
 	}
-	implied := false
-	for _, l := range x.Limits {
+	implied, shown := false, false
+	for _, g := range x.limitGroups() {
+		l := g.LimitResult
 		text := limitText(l.Metric, l.Limit, l.Atleast)
 		for _, e := range x.exp.Limits {
 			if e.Implied && e.Metric == l.Metric && e.Bound == l.Limit {
@@ -144,7 +151,9 @@ func (x *index) limitTable() []part {
 			}
 		}
 		who := l.Variant
-		if len(l.At) > 0 {
+		if g.all > 0 {
+			who = fmt.Sprintf("all %d, at worst", g.all)
+		} else if len(l.At) > 0 {
 			who += " at " + hakaru.AtKey(l.At)
 		}
 		u := metricUnit(l.Metric)
@@ -152,6 +161,7 @@ func (x *index) limitTable() []part {
 		if l.Trials > 0 && finite(l.Value) {
 			measured = whole(unit.Value(l.Value, u))
 			if finite(l.Low) && finite(l.High) && (l.Low != 0 || l.High != 0) {
+				shown = true
 				measured += " (" + whole(unit.Value(l.Low, u)+" to "+unit.Value(l.High, u)) + ")"
 			}
 		}
@@ -169,10 +179,54 @@ func (x *index) limitTable() []part {
 		}
 		t.rows = append(t.rows, []cell{{text: text}, {text: who}, {text: measured}, word})
 	}
-	parts := []part{t}
-	note := fmt.Sprintf("Intervals are %s over trials.", whole(unit.Share(0.95)))
-	if implied {
-		note += " * is not in the file: it holds wherever no other limit on errors is written."
+	var notes []string
+	if shown {
+		notes = append(notes, fmt.Sprintf("Intervals are %s over trials.", whole(unit.Share(0.95))))
 	}
-	return append(parts, &paragraph{note, faint})
+	if implied {
+		notes = append(notes, "* is not in the file: it holds wherever no other limit on errors is written.")
+	}
+	if len(notes) == 0 {
+		return []part{t}
+	}
+	return []part{t, &paragraph{strings.Join(notes, " "), faint}}
+}
+
+// limitGroup is a row of the table of limits: one result, or the worst of all
+// results of a limit that every variant meets in every stratum.
+type limitGroup struct {
+	hakaru.LimitResult
+	all int // how many it stands for; 0: itself
+}
+
+func (x *index) limitGroups() []limitGroup {
+	type limit struct {
+		metric  hakaru.Metric
+		bound   float64
+		atLeast bool
+	}
+	of := func(l hakaru.LimitResult) limit { return limit{l.Metric, l.Limit, l.Atleast} }
+	results := map[limit][]hakaru.LimitResult{}
+	for _, l := range x.Limits {
+		results[of(l)] = append(results[of(l)], l)
+	}
+	var groups []limitGroup
+	for _, l := range x.Limits {
+		same := results[of(l)]
+		if len(same) < 3 || slices.ContainsFunc(same, func(l hakaru.LimitResult) bool { return l.Verdict != hakaru.Meets }) {
+			groups = append(groups, limitGroup{LimitResult: l})
+			continue
+		}
+		if l.Variant != same[0].Variant || hakaru.AtKey(l.At) != hakaru.AtKey(same[0].At) {
+			continue
+		}
+		worst := slices.MaxFunc(same, func(a, b hakaru.LimitResult) int {
+			if l.Atleast {
+				return cmp.Compare(b.Low, a.Low)
+			}
+			return cmp.Compare(a.High, b.High)
+		})
+		groups = append(groups, limitGroup{worst, len(same)})
+	}
+	return groups
 }

@@ -65,13 +65,7 @@ func trialVoid(v *hakaru.Void) []part {
 	if v == nil {
 		return nil
 	}
-	text := "Void: " + voidReason(v.Reason) + "."
-	for _, more := range []string{v.Evidence, v.Hint} {
-		if more != "" {
-			text += " " + sentence(more)
-		}
-	}
-	return []part{&paragraph{text, bad}}
+	return []part{&paragraph{"Void: " + voidReason(v.Reason) + because(v), bad}}
 }
 
 func measured(r hakaru.Result) []part {
