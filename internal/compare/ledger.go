@@ -32,7 +32,6 @@ type Ledger struct {
 	strata []*Stratum
 
 	calibration []*hakaru.Result // all attempts, in block order
-	open        int
 	complete    int
 	dropped     int
 	droppedRow  int // dropped one after another
@@ -174,7 +173,6 @@ func (l *Ledger) Enter(n int, s *Stratum) BlockState {
 		// Even where it is lost already: a block that was handed out is run to
 		// its end, so that the plan does not depend on when it was asked for.
 		s.Open++
-		l.open++
 		return Open
 	case s.baselineLost():
 		// The block is nobody's fault but the baseline's, and no other will be
@@ -235,10 +233,11 @@ func (s *Stratum) baselineLost() bool {
 }
 
 // weigh tells when void trials prevail: three blocks dropped in a row, or more
-// dropped than complete and more than three. With blocks under way it waits, so
-// that the answer does not depend on which of them ends first.
+// dropped than complete and more than three. With blocks under way this is provisional:
+// one of them may still break a row, so the planner waits for them before it
+// ends the run.
 func (l *Ledger) weigh() {
-	if l.open > 0 || l.prevail != "" {
+	if l.prevail != "" {
 		return
 	}
 	if l.droppedRow < 3 && l.dropped <= max(3, l.complete) {

@@ -25,7 +25,8 @@ type Planner interface {
 	// each with only the trials that are not in the history yet, in order; or
 	// why the run is done. Asked again while blocks are under way, with what
 	// came in since, it names the rest of them again, and beside them only what
-	// does not depend on how they end; it may name none when all has to wait.
+	// does not depend on how they end. When void trials prevail it may say done
+	// with later blocks still under way: what they bring cannot change that.
 	Next(history []hakaru.Result, hosts int) ([]hakaru.Block, *hakaru.Done)
 	// Frozen is what holds for the compare phase, nil until calibration is
 	// complete. Store it before the first compare block.
