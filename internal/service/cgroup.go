@@ -52,6 +52,12 @@ func killCgroup(dir string) error {
 
 // removeCgroup removes a cgroup and those a service has made below it.
 func removeCgroup(dir string) error {
+	var fsys unix.Statfs_t
+	if err := unix.Statfs(dir, &fsys); errors.Is(err, unix.ENOENT) {
+		return nil
+	} else if err != nil || fsys.Type != unix.CGROUP2_SUPER_MAGIC {
+		return fmt.Errorf("remove cgroup %s: it is no cgroup (%v)", dir, err)
+	}
 	var below []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

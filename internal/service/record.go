@@ -157,9 +157,9 @@ func (r registry) read(name string) (record, error) {
 	if rec.Format != recordFormat {
 		return rec, fmt.Errorf("read note %s: it has format %d, this version knows %d", name, rec.Format, recordFormat)
 	}
-	if rec.ID == "" || rec.ID != strings.TrimSuffix(name, ".json") ||
+	if !validID(rec.ID) || rec.ID != strings.TrimSuffix(name, ".json") ||
 		filepath.Base(rec.Dir) != "hakaru-"+rec.ID || !filepath.IsAbs(rec.Dir) ||
-		rec.CgroupDir != "" && filepath.Base(rec.CgroupDir) != rec.ID {
+		rec.CgroupDir != "" && !strings.HasSuffix(filepath.Clean(rec.CgroupDir), "/hakaru/"+rec.ID) {
 		return rec, fmt.Errorf("read note %s: it does not describe a stack", name)
 	}
 	for _, u := range rec.Units {
@@ -168,6 +168,13 @@ func (r registry) read(name string) (record, error) {
 		}
 	}
 	return rec, nil
+}
+
+// validID reports whether an ID is one of newID's: directories with it in their
+// name are removed.
+func validID(id string) bool {
+	b, err := hex.DecodeString(id)
+	return err == nil && len(b) == 8
 }
 
 func newID() (string, error) {

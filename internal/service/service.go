@@ -82,13 +82,13 @@ func (e *StartError) Error() string {
 // Stack is what Up has brought up. Its methods may be called from several
 // goroutines. Down must be called in the end.
 type Stack struct {
-	opt      Options
-	files    registry
-	record   record
-	launch   *launcher
-	leases   []*lease
-	units    []*unit
-	place    hakaru.Place
+	opt    Options
+	files  registry
+	record record
+	launch *launcher
+	leases []*lease
+	units  []*unit
+	place  hakaru.Place
 
 	mu       sync.Mutex // guards warnings
 	warnings []hakaru.Warning

@@ -210,7 +210,11 @@ func (s *Stack) nothingLeft() bool {
 		}
 		for _, l := range listeners {
 			if l.Addr.Addr().IsLoopback() && slices.Contains(s.record.Ports, l.Addr.Port()) {
-				s.leave("port_open", fmt.Sprintf("someone still listens on %s, which was leased to this stack", l.Addr))
+				message := fmt.Sprintf("someone still listens on %s, which was leased to this stack", l.Addr)
+				if held := s.foreign(l.Addr.String(), []uint64{l.Inode}); held != nil {
+					message = held.Error() + " or does not know any more: the port was leased to this stack"
+				}
+				s.leave("port_open", message)
 			}
 		}
 	}

@@ -155,7 +155,8 @@ func versionOf(ctx context.Context, program string) string {
 	var out beginning
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
-	if cmd.Process != nil {
+	if errors.Is(err, exec.ErrWaitDelay) {
+		// It ended and left someone with its pipe, whose group has its number.
 		err = errors.Join(err, killGroup())
 	}
 	if ctx.Err() != nil {

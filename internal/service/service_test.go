@@ -1,0 +1,595 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+// both runs a test with cgroups, where the machine lets one make them, and
+// without.
+func both(t *testing.T, f func(t *testing.T, opt Options)) {
+	t.Helper()
+	for name, without := range map[string]bool{"cgroup": false, "no-cgroup": true} {
+		t.Run(name, func(t *testing.T) {
+			defer goleak.VerifyNone(t)
+			opt := options(t)
+			opt.NoCgroup = without
+			f(t, opt)
+			nothingIn(t, opt.StateDir)
+			nothingIn(t, opt.TempDir)
+		})
+	}
+}
+
+func options(t *testing.T) Options {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hk") // short: socket paths are
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	// Users other than root must be able to pass through.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	temp := filepath.Join(dir, "t")
+	if err := os.Mkdir(temp, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return Options{StateDir: filepath.Join(dir, "s"), TempDir: temp, Exe: "/opt/hakaru", Environ: os.Environ()}
+}
+
+func nothingIn(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		t.Errorf("left behind: %s", filepath.Join(dir, e.Name()))
+	}
+}
+
+// nobodyMarked checks that no process carries a mark of the place.
+func nobodyMarked(t *testing.T, id string) {
+	t.Helper()
+	pids, err := kernel.PIDs(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		if strings.HasPrefix(kernel.MarkOf(pid), id+".") {
+			t.Errorf("pid %d (%s) is left", pid, kernel.Describe(pid))
+		}
+	}
+}
+
+func mustUp(t *testing.T, b hakaru.Bundle, opt Options) *Stack {
+	t.Helper()
+	s, err := Up(t.Context(), b, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Down(context.Background()) })
+	return s
+}
+
+func down(t *testing.T, s *Stack) hakaru.Leftovers {
+	t.Helper()
+	left := s.Down(context.Background())
+	nobodyMarked(t, s.Place().ID)
+	return left
+}
+
+func TestUpAndDown(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		u := fixtureUnit("app", "serve")
+		u.Argv = append(u.Argv, "{http.port}", "{hakaru.exe}", "{other}")
+		u.Files = []hakaru.File{
+			{Path: "conf/app.ini", Content: "listen = {http}\ndir = {hakaru.dir}\n"},
+			{Path: "run.sh", Content: "#!/bin/sh\n", Mode: 0o700},
+		}
+		s := mustUp(t, one(u), opt)
+		place := s.Place()
+		if len(place.Units) != 1 || len(place.Answers) != 1 || !strings.Contains(place.Answers[0].Got, "200 OK: fib is 6765") {
+			t.Fatalf("place: %+v", place)
+		}
+		unit := place.Units[0]
+		if (unit.Cgroup == "") != (opt.NoCgroup || hasWarning(s.Warnings(), "no_cgroup")) {
+			t.Errorf("cgroup %q, warnings %v", unit.Cgroup, s.Warnings())
+		}
+		port := place.Names["http.port"]
+		if got := unit.Argv[2:]; !slices.Equal(got, []string{port, "/opt/hakaru", "{other}"}) {
+			t.Errorf("argv %q", got)
+		}
+		words, err := kernel.Cmdline(unit.PID)
+		if err != nil || !slices.Equal(words, unit.Argv) {
+			t.Errorf("cmdline %q, %v", words, err)
+		}
+		want := "listen = 127.0.0.1:" + port + "\ndir = " + place.Dir + "\n"
+		got, err := os.ReadFile(filepath.Join(place.Dir, "conf/app.ini"))
+		if err != nil || string(got) != want || unit.Files[0].Content != want {
+			t.Errorf("file %q, %v; want %q", got, err, want)
+		}
+		for name, mode := range map[string]fs.FileMode{"": 0o700, "conf": 0o700, "conf/app.ini": 0o600, "run.sh": 0o700} {
+			info, err := os.Stat(filepath.Join(place.Dir, name))
+			if err != nil || info.Mode().Perm() != mode {
+				t.Errorf("%s: mode %v, %v; want %v", name, info.Mode(), err, mode)
+			}
+		}
+		info, err := os.Stat(filepath.Join(opt.StateDir, place.ID+".json"))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("record: %v, %v", info, err)
+		}
+		if e := s.Ended(); len(e) != 0 {
+			t.Errorf("ended: %v", e)
+		}
+		left := down(t, s)
+		if len(left.Warnings) != 0 || len(left.Exits) != 1 || left.Exits[0].State != "exit status 0" || left.Exits[0].Forced {
+			t.Errorf("leftovers: %+v", left)
+		}
+		if !strings.Contains(left.Outputs[0].Text, "told to end") {
+			t.Errorf("output %q", left.Outputs[0].Text)
+		}
+		if again := s.Down(context.Background()); len(again.Exits) != 1 {
+			t.Errorf("second Down: %+v", again)
+		}
+	})
+}
+
+func hasWarning(list []hakaru.Warning, code string) bool {
+	return slices.ContainsFunc(list, func(w hakaru.Warning) bool { return w.Code == code })
+}
+
+// TestStartErrors: each way not to come up, in words, and nothing is left.
+func TestStartErrors(t *testing.T) {
+	missing := func(u *hakaru.Unit) { u.Argv[0] = "no-such-program-here" }
+	tests := []struct {
+		name   string
+		mode   string
+		change func(*hakaru.Unit)
+		why    string
+		output string
+		hint   string
+		exit   string
+	}{
+		{name: "answers 500", mode: "500", change: brief, why: "it did not become ready within 2s: GET http://ADDR/ answered 500 Internal Server Error: no such table; a status of 2xx is wanted", output: "fixture 500 begins", hint: "timeout"},
+		{name: "never listens", mode: "quiet", change: func(u *hakaru.Unit) { u.Ready.Timeout = 300 * time.Millisecond }, why: "connection refused"},
+		{name: "exits", mode: "exit", change: func(u *hakaru.Unit) { setenv(u, "CODE", "7") }, why: "it ended before it was ready (exit status 7)", output: "cannot open the moon", exit: "exit status 7"},
+		{name: "exits at once, nothing asked", mode: "exit", change: func(u *hakaru.Unit) { setenv(u, "CODE", "1"); u.Ready.Get = "" }, why: "it ended before it was ready (exit status 1)"},
+		{name: "exits well", mode: "exit", why: "it ended before it was ready (exit status 0)"},
+		{name: "daemon", mode: "daemon", change: func(u *hakaru.Unit) { u.Ready.Body = "never" }, why: "the command ended (exit 0) and left pid ", hint: "daemon"},
+		{name: "no such program", mode: "serve", change: missing, why: "command not found: no-such-program-here", hint: "PATH"},
+		{name: "no such relative program", mode: "serve", change: func(u *hakaru.Unit) { u.Argv[0] = "./app" }, why: "command not found: ./app"},
+		{name: "not executable", mode: "serve", change: func(u *hakaru.Unit) { u.Argv[0] = "/etc/passwd" }, why: "/etc/passwd is not executable"},
+		{name: "no directory", mode: "serve", change: func(u *hakaru.Unit) { u.Dir = "/no/such" }, why: "its directory /no/such is not there"},
+		{name: "file outside", mode: "serve", change: func(u *hakaru.Unit) { u.Files = []hakaru.File{{Path: "../x"}} }, why: "must lie inside the private directory"},
+		{name: "no such user", mode: "serve", change: func(u *hakaru.Unit) { u.User = "nosuchuser" }, why: "run as user nosuchuser", hint: "user"},
+		{name: "CPU that is not there", mode: "serve", change: func(u *hakaru.Unit) { u.CPUs = []int{1000} }, why: "CPU 1000 is not among those"},
+		{name: "not a program", mode: "serve", change: func(u *hakaru.Unit) {
+			u.Files = []hakaru.File{{Path: "x", Content: "\x00\x01", Mode: 0o700}}
+			u.Argv[0] = "{hakaru.dir}/x"
+		}, why: "exec format error"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			run := both
+			if strings.Contains(tt.why, "did not become ready") {
+				run = func(t *testing.T, f func(*testing.T, Options)) { f(t, options(t)) }
+			}
+			run(t, func(t *testing.T, opt Options) {
+				u := fixtureUnit("app", tt.mode)
+				if tt.change != nil {
+					tt.change(&u)
+				}
+				_, err := Up(t.Context(), one(u), opt)
+				var start *StartError
+				if !errors.As(err, &start) {
+					t.Fatalf("error %v", err)
+				}
+				why := start.Why
+				if i := strings.Index(why, "127.0.0.1:"); i >= 0 {
+					if j := strings.IndexAny(why[i:], "/ "); j > 0 {
+						why = strings.ReplaceAll(why, why[i:i+j], "ADDR")
+					}
+				}
+				if !strings.Contains(why, tt.why) {
+					t.Errorf("why %q\nwant %q", why, tt.why)
+				}
+				if !strings.Contains(start.Output, tt.output) || !strings.Contains(start.Hint, tt.hint) || tt.exit != "" && start.Exit != tt.exit {
+					t.Errorf("output %q, hint %q, exit %q", start.Output, start.Hint, start.Exit)
+				}
+				if tt.output != "" && !strings.Contains(err.Error(), tt.output) {
+					t.Errorf("the error does not show the output: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func brief(u *hakaru.Unit) { u.Ready.Timeout = 2 * time.Second }
+
+// What is said about an answer that is not the right one.
+func TestAnswers(t *testing.T) {
+	self, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// This process is the service.
+	s := &Stack{units: []*unit{{group: kernel.Group{Leader: self.PID, Start: self.Start}}}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/short":
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("6765"))
+		default:
+			_, _ = w.Write([]byte("It works!\n" + strings.Repeat("x", 500)))
+		}
+	}))
+	defer server.Close()
+	for _, tt := range []struct {
+		path  string
+		ready hakaru.Ready
+		want  string
+	}{
+		{"/", hakaru.Ready{Body: "works"}, ""},
+		{"/", hakaru.Ready{Status: 200}, ""},
+		{"/", hakaru.Ready{Status: 204}, "status 204 is wanted"},
+		{"/", hakaru.Ready{Body: "6765"}, `a body that contains "6765" is wanted`},
+		{"/moved", hakaru.Ready{}, "answered 302 Found; a status of 2xx is wanted"},
+		{"/moved", hakaru.Ready{Status: 302}, ""},
+		{"/short", hakaru.Ready{}, "read the body: unexpected EOF"},
+	} {
+		tt.ready.Get = server.URL + tt.path
+		got, err := s.get(t.Context(), tt.ready)
+		switch {
+		case tt.want == "" && (err != nil || !strings.HasPrefix(got, strconv.Itoa(max(200, tt.ready.Status))) || len(got) > shownAnswer+40):
+			t.Errorf("%+v: %q, %v", tt.ready, got, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "GET "+server.URL+tt.path)):
+			t.Errorf("%+v: error %v, want %q", tt.ready, err, tt.want)
+		}
+	}
+	if err := s.connect(t.Context(), server.Listener.Addr().String()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://127.0.0.1:80/x": "127.0.0.1:80", "http://127.0.0.1/": "127.0.0.1:80", "https://[::1]/": "[::1]:443",
+		"localhost:81": "127.0.0.1:81", "tcp://127.0.0.1:9": "127.0.0.1:9", "127.0.0.1:9": "127.0.0.1:9",
+		"unix:/a": "", "/a/b": "", "http://example.org/": "", "": "", "http://[": "", "9": "",
+	} {
+		got, ok := tcpAddr(text)
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%q: %v, %v; want %q", text, got, ok, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"unix:/a/b": "unix /a/b", "unix:///a/b": "unix /a/b", "/a": "unix /a", "@a": "unix @a",
+		"h:1": "tcp h:1", "tcp://h:1": "tcp h:1",
+	} {
+		if network, addr := splitAddress(text); network+" "+addr != want {
+			t.Errorf("%q: %s %s, want %s", text, network, addr, want)
+		}
+	}
+}
+
+// A daemon that wiped its environment and left its session is still found by
+// its cgroup; without one it is found as long as its parent was seen with it,
+// which nobody can promise: so only the first is held to it.
+func TestBareDaemonInCgroup(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	opt := options(t)
+	u := fixtureUnit("app", "daemon-bare")
+	u.Ready.Body = "never"
+	if _, err := cgroupParent(); err != nil {
+		// Without a writable cgroup there is nothing to hold; the warning is.
+		s, err := Up(t.Context(), one(fixtureUnit("app", "serve")), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		down(t, s)
+		if !hasWarning(s.Warnings(), "no_cgroup") {
+			t.Error("no warning about the missing cgroup")
+		}
+		return
+	}
+	_, err := Up(t.Context(), one(u), opt)
+	var start *StartError
+	if !errors.As(err, &start) || !strings.Contains(start.Why, "needs it in the foreground") {
+		t.Fatalf("error %v", err)
+	}
+	nothingIn(t, opt.StateDir)
+}
+
+func TestHeldAddress(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("6765"))
+		})}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(l) }()
+		defer func() {
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+			<-served
+		}()
+		want := l.Addr().String() + " is held by pid " + strconv.Itoa(os.Getpid())
+		for _, mode := range []string{"get", "connect", "localhost"} {
+			u := fixtureUnit("app", "quiet")
+			switch mode {
+			case "get":
+				u.Ready.Get = "http://" + l.Addr().String() + "/"
+			case "connect":
+				u.Ready = hakaru.Ready{Connect: l.Addr().String()}
+			case "localhost":
+				u.Ready.Get = "http://localhost:" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port) + "/x"
+			}
+			_, err := Up(t.Context(), one(u), opt)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "which hakaru did not start") {
+				t.Errorf("%s: error %v", mode, err)
+			}
+		}
+	})
+}
+
+func TestUnixSocketHeld(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	opt := options(t)
+	path := filepath.Join(opt.TempDir, "held.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	u := fixtureUnit("app", "quiet")
+	u.Ready = hakaru.Ready{Connect: "unix:" + path}
+	if _, err := Up(t.Context(), one(u), opt); err == nil || !strings.Contains(err.Error(), path+" is held by pid") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLeasedUnixSocket(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		u := fixtureUnit("app", "serve")
+		setenv(&u, "LISTEN", "{http.url}")
+		u.Ready = hakaru.Ready{Connect: "{http}", Timeout: 20 * time.Second}
+		b := one(u)
+		b.Leases[0].Unix = true
+		s := mustUp(t, b, opt)
+		if path := s.Place().Names["http"]; filepath.Dir(path) != s.Place().Dir {
+			t.Errorf("socket at %s", path)
+		}
+		if left := down(t, s); len(left.Warnings) != 0 {
+			t.Errorf("warnings %v", left.Warnings)
+		}
+	})
+}
+
+func TestStopHarder(t *testing.T) {
+	tests := []struct {
+		mode, code, state string
+		forced            bool
+	}{
+		{"stubborn", "killed", "signal: killed", true},
+		{"workers", "left_behind", "exit status 0", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.mode, func(t *testing.T) {
+			both(t, func(t *testing.T, opt Options) {
+				u := fixtureUnit("app", tt.mode)
+				u.Stop.Grace = 300 * time.Millisecond
+				if tt.mode == "workers" {
+					u.Stop.Grace = 5 * time.Second
+				}
+				s := mustUp(t, one(u), opt)
+				left := down(t, s)
+				if !hasWarning(left.Warnings, tt.code) || left.Exits[0].State != tt.state || left.Exits[0].Forced != tt.forced {
+					t.Errorf("leftovers %+v", left)
+				}
+			})
+		})
+	}
+}
+
+// A cancelled Down does not wait out the grace, and still leaves nothing.
+func TestDownCancelled(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		u := fixtureUnit("app", "stubborn")
+		u.Stop.Grace = time.Hour
+		s := mustUp(t, one(u), opt)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if left := s.Down(ctx); !left.Exits[0].Forced {
+			t.Errorf("leftovers %+v", left)
+		}
+		nobodyMarked(t, s.Place().ID)
+	})
+}
+
+func TestUpCancelled(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := Up(ctx, one(fixtureUnit("app", "quiet")), opt); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// The second unit fails: the first, which was up, is stopped.
+func TestSecondUnitFails(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		b := one(fixtureUnit("app", "serve"))
+		b.Units = append(b.Units, fixtureUnit("front", "exit"))
+		b.Units[1].Ready.Get = "http://{front}/"
+		b.Leases = append(b.Leases, hakaru.Lease{Name: "front"})
+		_, err := Up(t.Context(), b, opt)
+		var start *StartError
+		if !errors.As(err, &start) || start.Service != "front" || len(start.Left.Exits) != 2 {
+			t.Fatalf("error %v, %+v", err, start)
+		}
+	})
+}
+
+func TestEnded(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		s := mustUp(t, one(fixtureUnit("app", "dies")), opt)
+		<-s.units[0].ended
+		ended := s.Ended()
+		if len(ended) != 1 || ended[0].State != "exit status 3" {
+			t.Errorf("ended %+v", ended)
+		}
+		if left := down(t, s); left.Exits[0].State != "exit status 3" || left.Exits[0].Forced {
+			t.Errorf("leftovers %+v", left)
+		}
+	})
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	u := fixtureUnit("app", "flood")
+	u.Ready = hakaru.Ready{Log: "flood is over", Timeout: 20 * time.Second}
+	s := mustUp(t, one(u), options(t))
+	out := down(t, s).Outputs[0]
+	if len(out.Text) > headSize+tailSize+100 || out.Cut < 7<<20 {
+		t.Errorf("kept %d, cut %d", len(out.Text), out.Cut)
+	}
+	if !strings.HasPrefix(out.Text, "fixture flood begins\n") || !strings.HasSuffix(out.Text, "flood is over\n") {
+		t.Errorf("output begins %q and ends %q", out.Text[:40], out.Text[len(out.Text)-40:])
+	}
+}
+
+func TestUserAndCPUs(t *testing.T) {
+	if _, err := user.Lookup("nobody"); err != nil {
+		t.Logf("this machine has no user nobody (%v); the error for that is in TestStartErrors", err)
+		return
+	}
+	both(t, func(t *testing.T, opt Options) {
+		u := fixtureUnit("app", "serve")
+		u.User, u.CPUs = "nobody", []int{0}
+		u.Argv = []string{"/bin/sh", "-c", "grep -E '^(Uid|Groups|Cpus_allowed_list)' /proc/self/status; id -u; cat \"$1\"; exec sleep 600", "sh", "{hakaru.dir}/conf"}
+		u.Files = []hakaru.File{{Path: "conf", Content: "secret of nobody\n"}}
+		u.Ready = hakaru.Ready{Log: "secret of nobody"}
+		if os.Geteuid() != 0 {
+			if _, err := Up(t.Context(), one(u), opt); err == nil || !strings.Contains(err.Error(), "only root may start") {
+				t.Errorf("error %v", err)
+			}
+			return
+		}
+		s := mustUp(t, one(u), opt)
+		out := down(t, s).Outputs[0].Text
+		if !strings.Contains(out, "Cpus_allowed_list:\t0\n") || strings.Contains(out, "Uid:\t0") {
+			t.Errorf("output %q", out)
+		}
+	})
+}
+
+func TestEnvironment(t *testing.T) {
+	empty := ""
+	got := environment([]string{"A=1", "HAKARU_SECRET=x", "B=2", "C=3"},
+		[]hakaru.EnvVar{{Name: "B"}, {Name: "C", Value: &empty}}, "m.1")
+	if want := []string{"A=1", "C=", "HAKARU_MARK=m.1"}; !slices.Equal(got, want) {
+		t.Errorf("environment %q, want %q", got, want)
+	}
+}
+
+func TestLeasesDiffer(t *testing.T) {
+	var b hakaru.Bundle
+	b.Units = []hakaru.Unit{{Service: "a"}, {Service: "b", Argv: []string{"-l", "{x.port}"}}}
+	for _, name := range []string{"x", "y", "z"} {
+		b.Leases = append(b.Leases, hakaru.Lease{Name: name})
+	}
+	b.Leases[1].Service = "b"
+	leases, err := takeLeases(b, "/tmp/d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, high := portRange()
+	ports := map[uint16]bool{}
+	for _, l := range leases {
+		ports[l.port] = true
+		if int(l.port) < low || int(l.port) >= high {
+			t.Errorf("port %d is not in [%d, %d)", l.port, low, high)
+		}
+		l.release()
+	}
+	if len(ports) != 3 || leases[0].unit != 1 || leases[1].unit != 1 || leases[2].unit != 0 {
+		t.Errorf("leases %v of units %d %d %d", ports, leases[0].unit, leases[1].unit, leases[2].unit)
+	}
+	b.Leases = []hakaru.Lease{{Name: "s", Unix: true}}
+	if _, err := takeLeases(b, "/tmp/"+strings.Repeat("d", 100)); err == nil {
+		t.Error("a path of more than 107 bytes was leased")
+	}
+}
+
+func TestSignals(t *testing.T) {
+	for name, want := range map[string]int{"": 15, "TERM": 15, "SIGINT": 2, "quit": 3, "USR1": 10, "9": 9} {
+		if got, err := signalByName(name); err != nil || int(got) != want {
+			t.Errorf("%q: %v, %v", name, got, err)
+		}
+	}
+	if got, err := signalByName("STOPPIT"); err == nil || int(got) != 15 {
+		t.Errorf("unknown signal: %v, %v", got, err)
+	}
+}
+
+func TestDefaultStateDir(t *testing.T) {
+	env := func(m map[string]string) func(string) string { return func(n string) string { return m[n] } }
+	for _, tt := range []struct {
+		env  map[string]string
+		uid  int
+		want string
+	}{
+		{nil, 0, "/run/hakaru"},
+		{map[string]string{"XDG_RUNTIME_DIR": "/run/user/5"}, 5, "/run/user/5/hakaru"},
+		{map[string]string{"TMPDIR": "/var/tmp"}, 5, "/var/tmp/hakaru-5"},
+		{map[string]string{"XDG_RUNTIME_DIR": "relative"}, 5, "/tmp/hakaru-5"},
+	} {
+		if got := DefaultStateDir(env(tt.env), tt.uid); got != tt.want {
+			t.Errorf("%v, uid %d: %s, want %s", tt.env, tt.uid, got, tt.want)
+		}
+	}
+}
+
+func TestStateDirOfOthersRefused(t *testing.T) {
+	opt := options(t)
+	if err := os.Mkdir(opt.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(opt.StateDir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Up(t.Context(), one(fixtureUnit("app", "serve")), opt); err == nil || !strings.Contains(err.Error(), "nobody else may write") {
+		t.Errorf("error %v", err)
+	}
+}
