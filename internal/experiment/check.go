@@ -15,6 +15,15 @@ import (
 // checkSettings looks whether every setting can reach a service: by a
 // placeholder, or by what the kind knows.
 func (b *builder) checkSettings() {
+	// Where it is not known what is run, nothing is known to be unused.
+	if b.doc.Service != nil && b.written("services") || len(b.exp.Services) == 0 {
+		return
+	}
+	for i := range b.exp.Services {
+		if s := &b.exp.Services[i]; len(s.Run) == 0 && s.Attach == nil {
+			return
+		}
+	}
 	used := usage(b.exp)
 	checked := map[string]bool{}
 	for _, name := range slices.Concat(b.varied, b.based) {
@@ -163,13 +172,18 @@ func (b *builder) checkRendering() {
 	if b.doc.Load == nil && len(b.services) == 0 {
 		return
 	}
+	c, err := newContext(b.exp)
+	if err != nil {
+		b.renderMistake(err, hakaru.Variant{})
+		return
+	}
 	all := len(b.exp.Variants)*len(b.exp.Strata) <= maxRendered
 	for i, v := range b.exp.Variants {
 		for j, at := range b.exp.Strata {
 			if !all && i > 0 && j > 0 {
 				continue
 			}
-			r, err := newRendering(b.exp, v, at)
+			r, err := c.rendering(v, at)
 			if err == nil {
 				_, err = r.bundle()
 			}
@@ -191,6 +205,9 @@ func (b *builder) renderMistake(err error, v hakaru.Variant) {
 			return // named in NotYet
 		}
 		at := b.at(e.path)
+		if l := b.doc.Load; l != nil && l.http != nil {
+			at = b.valueAt(l.http, strings.TrimPrefix(e.path, "load.http."), e.path)
+		}
 		b.mistake(at, e.code, e.message, e.fix)
 		return
 	}

@@ -17,6 +17,7 @@ import (
 type decoder struct {
 	*source
 	places map[string]place // of every key, by its path: "service.ready.get"
+	wrong  map[string]bool  // keys of the wrong type, which are not to be called missing too
 }
 
 // leaf is a document type that reads itself.
@@ -84,6 +85,9 @@ func join(path, key string) string {
 }
 
 func (d *decoder) wrongKind(n *node, path, want string) {
+	if d.wrong[path] = true; n.kind == unreadNode {
+		return
+	}
 	if path == "" {
 		path = "an experiment file"
 	}
@@ -122,6 +126,10 @@ type texts []text
 
 func (t *texts) decode(d *decoder, n *node, path string) {
 	if n.kind != listNode {
+		if n.kind != scalarNode {
+			d.wrongKind(n, path, "a list, or a single value")
+			return
+		}
 		var one text
 		one.decode(d, n, path)
 		if one.set {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"hakaru"
 )
 
@@ -58,7 +56,11 @@ func plainRendering(exp *hakaru.Experiment, variant string) (*rendering, error) 
 	if !found || len(exp.Strata) == 0 {
 		return nil, fmt.Errorf("the experiment has no variant %q", variant)
 	}
-	r, err := newRendering(exp, v, exp.Strata[0])
+	c, err := newContext(exp)
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.rendering(v, exp.Strata[0])
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +80,7 @@ func (r *rendering) find(service string) *renderedUnit {
 // personal is the config file as the person would write it for the variant:
 // without the settings whose values only hakaru can fill in.
 func (r *rendering) personal(s *hakaru.Service, u *renderedUnit) string {
-	leased := leasedNames(r.exp)
+	leased := r.leased
 	var list []hakaru.Setting
 	for _, x := range u.settings {
 		if x.Value != nil && slices.ContainsFunc(mentioned(*x.Value), func(n string) bool { return leased[n] }) {
@@ -103,7 +105,10 @@ func commandLine(argv []string) string {
 		}
 		w = strings.ReplaceAll(w, "{hakaru.dir}/", "")
 		// Braces need no quotes here: they are placeholders.
-		if quoted, err := syntax.Quote(strings.NewReplacer("{", "", "}", "").Replace(w), syntax.LangPOSIX); err != nil || strings.HasPrefix(quoted, "'") || strings.HasPrefix(quoted, "\"") || w == "" {
+		if w == "" || strings.ContainsFunc(w, func(c rune) bool {
+			letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+			return !letter && !strings.ContainsRune("{}_-./:=@%+,", c)
+		}) {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		words = append(words, w)

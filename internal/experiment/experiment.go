@@ -43,7 +43,7 @@ type Options struct {
 // person wrote; any other is about hakaru itself.
 func Parse(file string, src []byte, opt Options) (*hakaru.Experiment, error) {
 	s := newSource(file, string(src))
-	d := &decoder{source: s, places: map[string]place{}}
+	d := &decoder{source: s, places: map[string]place{}, wrong: map[string]bool{}}
 	root, partial := s.readTree(string(src))
 	var doc document
 	switch {

@@ -34,7 +34,7 @@ type Flags struct {
 // ready when the URL of the load answers.
 func FromFlags(f Flags) (*hakaru.Experiment, error) {
 	s := newSource("", "")
-	d := &decoder{source: s, places: map[string]place{}}
+	d := &decoder{source: s, places: map[string]place{}, wrong: map[string]bool{}}
 	flag := func(name string) place { return place{file: name} }
 	value := func(name, content string) text {
 		if content == "" {

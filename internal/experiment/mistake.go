@@ -131,7 +131,7 @@ func near(written string, candidates []string) string {
 			continue
 		}
 		d := distance(normal(written), normal(c))
-		if d < bestDistance && d <= max(1, min(len(c), len(written))/3) {
+		if shorter := min(len(c), len(written)); d < bestDistance && d <= max(1, shorter/3) && d < shorter {
 			best, bestDistance = c, d
 		}
 	}

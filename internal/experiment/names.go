@@ -142,6 +142,9 @@ func (b *builder) checkNames() {
 		}
 		if other, twice := seen[name]; twice {
 			message := fmt.Sprintf("%s is both %s and %s", name, article(other.what), article(what))
+			if other.what == what {
+				message = fmt.Sprintf("the %s %s is given twice", what, name)
+			}
 			fix := "give one of them another name"
 			if other.what == "level of the load (at)" || what == "level of the load (at)" {
 				fix = "levels under at are never settings of the service; " + fix
@@ -176,7 +179,7 @@ func (b *builder) checkNames() {
 	// (http: "{http}"), and with nothing else.
 	for _, name := range slices.Concat(b.based, b.varied) {
 		other, twice := seen[name]
-		if twice && (strings.HasPrefix(other.what, "level") || other.what == "param") {
+		if twice && !b.doc.Factors.has(name) && (strings.HasPrefix(other.what, "level") || other.what == "param") {
 			fix := "give one of them another name"
 			if other.what != "param" {
 				fix = "levels under at are never settings of the service"
@@ -212,9 +215,9 @@ func (b *builder) checkUse() {
 			if known(name) {
 				continue
 			}
-			fix := suggest(name, all)
-			if fix == "" {
-				fix = "declare it: ports: [" + name + "]"
+			fix := "declare it: ports: [" + name + "]"
+			if like := near(name, all); like != "" {
+				fix = "did you mean {" + like + "}?"
 			}
 			b.mistake(t.at, "unknown-name", fmt.Sprintf("%s: nothing is called {%s}", what, name), fix)
 		}

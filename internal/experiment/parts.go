@@ -50,7 +50,7 @@ func (b *builder) buildLoad() {
 	}
 	h := b.doc.Load.http
 	if h == nil {
-		if !b.written("load.http") {
+		if !b.written("load.http") && !b.wrong["load"] {
 			b.mistake(b.at("load"), "no-load", "load is empty", `write load: {http: {url: "http://{http}/"}}`)
 		}
 		return
@@ -85,6 +85,23 @@ func (b *builder) buildLoad() {
 		}
 	}
 	b.exp.Load.HTTP = load
+	// What holds a placeholder is looked at when trials are rendered.
+	_, wrong := renderHTTP(load, func(text string) string { return text })
+	for _, e := range wrong {
+		if key := strings.TrimPrefix(e.path, "load.http."); !strings.Contains(e.text, "{") && (e.text != "" || key != "url") {
+			b.mistake(b.valueAt(h, key, e.path), e.code, e.message, e.fix)
+		}
+	}
+}
+
+// valueAt is where the value of a key of load.http was written.
+func (b *builder) valueAt(h *httpDoc, key, path string) place {
+	values := map[string]text{"url": h.URL, "method": h.Method, "connections": h.Connections, "warm_up": h.WarmUp,
+		"duration": h.Duration, "timeout": h.Timeout, "status": h.Status, "keep_alive": h.KeepAlive}
+	if t := values[key]; t.set && b.at(path).file == "" {
+		return t.at
+	}
+	return b.at(path)
 }
 
 // token reports whether text is a token of HTTP (RFC 9110, 5.6.2).

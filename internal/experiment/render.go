@@ -25,7 +25,11 @@ func Render(exp *hakaru.Experiment, variant string, at map[string]string) (hakar
 	if !found {
 		return fail(fmt.Errorf("the experiment has no such variant"))
 	}
-	r, err := newRendering(exp, v, at)
+	c, err := newContext(exp)
+	if err != nil {
+		return fail(err)
+	}
+	r, err := c.rendering(v, at)
 	if err != nil {
 		return fail(err)
 	}
@@ -43,18 +47,34 @@ func Render(exp *hakaru.Experiment, variant string, at map[string]string) (hakar
 // renderError is a mistake of the person that shows when a trial is rendered.
 type renderError struct {
 	path, code, message, fix string
+	text                     string // that is wrong, as rendered
 	notYet                   bool
 }
 
 func (e *renderError) Error() string { return e.message }
 
+// context is what all renderings of an experiment share.
+type context struct {
+	exp    *hakaru.Experiment
+	kinds  *kind.Catalogue
+	used   map[string][]string
+	leased map[string]bool
+	known  map[string]bool // full names of settings
+}
+
+func newContext(exp *hakaru.Experiment) (*context, error) {
+	kinds, err := kind.Load()
+	if err != nil {
+		return nil, err
+	}
+	return &context{exp, kinds, usage(exp), leasedNames(exp), settingNames(exp)}, nil
+}
+
 // rendering is one variant under one stratum.
 type rendering struct {
-	exp     *hakaru.Experiment
+	*context
 	variant hakaru.Variant
 	at      map[string]string
-	kinds   *kind.Catalogue
-	used    map[string][]string
 
 	fixed hakaru.Names    // params and levels of the load
 	names hakaru.Names    // all that is replaced here
@@ -69,13 +89,9 @@ type renderedUnit struct {
 	content  string           // of the settings copy
 }
 
-func newRendering(exp *hakaru.Experiment, v hakaru.Variant, at map[string]string) (*rendering, error) {
-	kinds, err := kind.Load()
-	if err != nil {
-		return nil, err
-	}
-	r := &rendering{exp: exp, variant: v, at: at, kinds: kinds, used: usage(exp), fixed: hakaru.Names{}, names: hakaru.Names{}, null: map[string]bool{}}
-	leased := leasedNames(exp)
+func (c *context) rendering(v hakaru.Variant, at map[string]string) (*rendering, error) {
+	exp, leased := c.exp, c.leased
+	r := &rendering{context: c, variant: v, at: at, fixed: hakaru.Names{}, names: hakaru.Names{}, null: map[string]bool{}}
 	for _, f := range exp.Levels {
 		i := slices.IndexFunc(f.Levels, func(s hakaru.Setting) bool { return s.Level == at[f.Name] })
 		if i < 0 {
@@ -88,7 +104,7 @@ func newRendering(exp *hakaru.Experiment, v hakaru.Variant, at map[string]string
 		r.fixed[name] = levels.Expand(value)
 	}
 	maps.Copy(r.names, r.fixed)
-	for name := range settingNames(exp) {
+	for name := range c.known {
 		if !leased[name] {
 			r.names[name], r.names[name+".name"], r.null[name] = "", "null", true
 		}
@@ -351,18 +367,24 @@ const (
 
 // load renders what is sent. A load program gives an empty LoadSpec.
 func (r *rendering) load() (hakaru.LoadSpec, error) {
-	h := r.exp.Load.HTTP
+	spec, wrong := renderHTTP(r.exp.Load.HTTP, r.text)
+	if len(wrong) > 0 {
+		return spec, wrong[0]
+	}
+	return spec, nil
+}
+
+// renderHTTP renders load over HTTP, and says all that is wrong with it.
+func renderHTTP(h *hakaru.HTTPLoad, expand func(string) string) (hakaru.LoadSpec, []*renderError) {
 	if h == nil {
 		return hakaru.LoadSpec{}, nil
 	}
-	var failed error
+	var failed []*renderError
 	wrong := func(key, text, why, fix string) {
-		if failed == nil {
-			failed = &renderError{path: "load.http." + key, code: "bad-value", message: fmt.Sprintf("load.http.%s: %s", key, why), fix: fix}
-		}
+		failed = append(failed, &renderError{path: "load.http." + key, text: text, code: "bad-value", message: fmt.Sprintf("load.http.%s: %s", key, why), fix: fix})
 	}
 	period := func(key, text string, otherwise, least time.Duration) time.Duration {
-		text = r.text(text)
+		text = expand(text)
 		if text == "" {
 			return otherwise
 		}
@@ -374,33 +396,33 @@ func (r *rendering) load() (hakaru.LoadSpec, error) {
 		}
 		return d
 	}
-	req := &hakaru.HTTPRequest{URL: r.text(h.URL), Method: "GET", Body: r.text(h.Body), Expect: r.text(h.Expect), Connections: defaultConnections, KeepAlive: true}
+	req := &hakaru.HTTPRequest{URL: expand(h.URL), Method: "GET", Body: expand(h.Body), Expect: expand(h.Expect), Connections: defaultConnections, KeepAlive: true}
 	spec := hakaru.LoadSpec{HTTP: req}
 	spec.WarmUp = period("warm_up", h.WarmUp, defaultWarmUp, 0)
 	spec.Window = period("duration", h.Duration, defaultDuration, hakaru.BucketWidth)
 	req.Timeout = period("timeout", h.Timeout, defaultTimeout, time.Millisecond)
-	if text := r.text(h.Connections); text != "" {
+	if text := expand(h.Connections); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || n == 0 || n > maxConnections {
 			wrong("connections", text, fmt.Sprintf("%q is not a whole number from 1 to %d", text, maxConnections), "")
 		}
 		req.Connections = int(n)
 	}
-	if text := r.text(h.Status); text != "" {
+	if text := expand(h.Status); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || n < 100 || n > 599 {
 			wrong("status", text, fmt.Sprintf("%q is not a status from 100 to 599", text), "")
 		}
 		req.Status = int(n)
 	}
-	switch text := r.text(h.KeepAlive); text {
+	switch text := expand(h.KeepAlive); text {
 	case "", "true", "yes", "on":
 	case "false", "no", "off":
 		req.KeepAlive = false
 	default:
 		wrong("keep_alive", text, fmt.Sprintf("%q is neither true nor false", text), "")
 	}
-	if method := r.text(h.Method); method != "" {
+	if method := expand(h.Method); method != "" {
 		if req.Method = strings.ToUpper(method); !token(method) {
 			wrong("method", method, fmt.Sprintf("%q is not a method of HTTP", method), "")
 		}
@@ -409,7 +431,7 @@ func (r *rendering) load() (hakaru.LoadSpec, error) {
 		wrong("url", req.URL, fmt.Sprintf("%q is not a URL that begins with http://", req.URL), "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
-		value := r.text(h.Headers[name])
+		value := expand(h.Headers[name])
 		if strings.ContainsAny(value, "\r\n\x00") {
 			wrong("headers."+name, value, "a header is one line", "")
 		}

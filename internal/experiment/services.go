@@ -24,7 +24,7 @@ func (b *builder) buildServices() {
 		names, docs, prefix = []string{onlyService}, []serviceDoc{*b.doc.Service}, ""
 	case !b.written("service") && !b.written("services"):
 		b.mistake(place{line: 1, column: 1}, "no-service", "the file has no service", "write service: {run: …}")
-	case len(docs) == 0 && b.written("services"):
+	case len(docs) == 0 && b.written("services") && !b.wrong["services"]:
 		b.mistake(b.at("services"), "no-service", "services is empty", "write services: {NAME: {run: …}}")
 	}
 	if prefix != "" {

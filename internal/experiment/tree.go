@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"errors"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -44,10 +43,11 @@ const (
 	scalarNode
 	mapNode
 	listNode
+	unreadNode // something that was found wrong already
 )
 
 func (k nodeKind) String() string {
-	return [...]string{"nothing", "a single value", "a map (name: value)", "a list"}[k]
+	return [...]string{"nothing", "a single value", "a map (name: value)", "a list", "unread"}[k]
 }
 
 func (n *node) get(key string) *node {
@@ -64,10 +64,6 @@ const (
 	maxDepth = 100
 	maxBytes = 1 << 20
 )
-
-// braceValue finds a value that begins with a placeholder and is not quoted: as
-// YAML it is a map, or an error. It looks behind "key: ", "- ", "[" or ",".
-var braceValue = regexp.MustCompile(`(^\s*-|:|[\[,])[ \t]+\{[A-Za-z][A-Za-z0-9_.-]*\}|(^|[\[,])\{[A-Za-z][A-Za-z0-9_.-]*\}`)
 
 // readTree parses text. Mistakes that people often make and after which YAML
 // cannot be read on (a tab, a placeholder without quotes) are noted and mended in
@@ -110,7 +106,13 @@ func (s *source) readTree(text string) (root *node, partial bool) {
 		}
 		pos := syntax.Token.Position
 		at := shifts.original(pos.Line, pos.Column)
-		s.mistake(at, "syntax", "this is not YAML: "+syntax.Message, syntaxHint(s.lineText(at.line)))
+		message := "this is not YAML: " + syntax.Message
+		if strings.Contains(message, "must be specified") || strings.Contains(message, "end token") {
+			// Everything after it is taken for a part of it.
+			s.mistake(at, "syntax", message, "a bracket or brace before this is not closed")
+			return nil, true
+		}
+		s.mistake(at, "syntax", message, syntaxHint(s.lineText(at.line)))
 		if !blankBlock(lines, pos.Line) {
 			return nil, true
 		}
@@ -198,7 +200,8 @@ func (s *source) mend(lines []string) shiftList {
 	return shifts
 }
 
-// quoteBraces puts quotes around values of one line that begin with {name}.
+// quoteBraces puts quotes around the values of one line that begin with {name},
+// and around those within a map or list in braces that hold one.
 func (s *source) quoteBraces(number int, line string, shifts *shiftList) string {
 	base := 0
 	for _, sh := range *shifts {
@@ -207,44 +210,82 @@ func (s *source) quoteBraces(number int, line string, shifts *shiftList) string 
 		}
 	}
 	for from := 0; from < len(line); {
-		match := braceValue.FindStringIndex(line[from:])
+		match := braces.FindStringIndex(line[from:])
 		if match == nil {
 			break
 		}
-		open := from + match[0] + strings.IndexByte(line[from+match[0]:from+match[1]], '{')
-		closing := from + match[1]
-		from = closing
+		open := from + match[0]
+		from += match[1]
 		if insideQuotes(line, open) || commentBefore(line, open) {
 			continue
 		}
-		end := closing
-		inFlow := strings.Count(line[:open], "{")-strings.Count(line[:open], "}")+strings.Count(line[:open], "[")-strings.Count(line[:open], "]") > 0
+		start, flow := valueStart(line, open)
+		if start < open && !flow {
+			continue // in the middle of a plain value, where braces are plain
+		}
+		end := from
 		for end < len(line) {
-			if c := line[end]; inFlow && (c == ',' || c == '}' || c == ']') || c == '"' || c == '\'' || c == '#' && line[end-1] == ' ' {
+			c := line[end]
+			if flow && (c == ',' || c == '}' || c == ']') || c == '"' || c == '\'' || c == '#' && line[end-1] == ' ' {
 				break
 			}
-			if line[end] == '{' { // {a}{b}
-				if length := strings.IndexByte(line[end:], '}'); length > 0 {
-					end += length
-				}
+			if next := braces.FindStringIndex(line[end:]); next != nil && next[0] == 0 { // {a}{b}
+				end += next[1]
+				continue
 			}
 			end++
 		}
-		value := strings.TrimRight(line[open:end], " ")
-		if strings.HasSuffix(value, ":") || strings.Contains(value, ": ") {
+		value := strings.TrimRight(line[start:end], " ")
+		if strings.HasSuffix(value, ":") || strings.Contains(value, ": ") || end < len(line) && line[end] == ':' {
 			continue // a key, not a value
 		}
-		column := utf8.RuneCountInString(line[:open]) + 1
-		s.mistake(place{line: number, column: max(column-base, 1)}, "needs-quotes",
-			value+" begins with a brace and has no quotes: YAML takes it for a map", "write \""+value+"\"")
-		line = line[:open] + `"` + value + `"` + line[open+len(value):]
-		base += 1
+		column := utf8.RuneCountInString(line[:start]) + 1
+		why := " begins with a brace and has no quotes: YAML takes it for a map"
+		if start < open {
+			why = " holds a brace within { } or [ ] and has no quotes: YAML ends the value there"
+		}
+		s.mistake(place{line: number, column: max(column-base, 1)}, "needs-quotes", value+why, "write \""+value+"\"")
+		line = line[:start] + `"` + value + `"` + line[start+len(value):]
+		base++
 		*shifts = append(*shifts, shift{number, column, base})
-		base += 1
+		base++
 		*shifts = append(*shifts, shift{number, column + utf8.RuneCountInString(value) + 1, base})
-		from = open + len(value) + 2
+		from = start + len(value) + 2
 	}
 	return line
+}
+
+// valueStart returns where the value begins in which a brace stands, and whether
+// that is within a map or list in braces or brackets that began on the line.
+func valueStart(line string, open int) (start int, flow bool) {
+	start = len(line) - len(strings.TrimLeft(line, " "))
+	depth := 0
+	for i := start; i < open; i++ {
+		if insideQuotes(line, i) {
+			continue
+		}
+		switch c := line[i]; {
+		case c == '{' || c == '[':
+			if skip := braces.FindStringIndex(line[i:]); c == '{' && skip != nil && skip[0] == 0 && i+skip[1] <= open {
+				i += skip[1] - 1 // a placeholder before this one
+				continue
+			}
+			if i > start && strings.TrimSpace(line[start:i]) != "" {
+				continue // in the middle of a plain value
+			}
+			depth++
+			start = i + 1
+		case depth > 0 && (c == '}' || c == ']'):
+			depth--
+			start = i + 1
+		case depth > 0 && c == ',', c == ':' && line[i+1] == ' ', c == '-' && strings.TrimSpace(line[:i]) == "" && line[i+1] == ' ':
+			start = i + 1
+		}
+	}
+	for start < open && line[start] == ' ' {
+		start++
+	}
+	return start, depth > 0
 }
 
 func insideQuotes(line string, at int) bool {
@@ -294,7 +335,7 @@ func (c *converter) convert(n ast.Node, depth int) *node {
 			c.full = true
 			c.source.mistake(at, "too-large", "the file holds too many values, or an alias that holds itself", "")
 		}
-		return &node{kind: nullNode, at: at}
+		return &node{kind: unreadNode, at: at}
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -329,7 +370,7 @@ func (c *converter) convert(n ast.Node, depth int) *node {
 		target, known := c.anchors[name]
 		if !known {
 			c.source.mistake(at, "unknown-alias", "no anchor is called &"+name+" before this", "")
-			return &node{kind: nullNode, at: at}
+			return &node{kind: unreadNode, at: at}
 		}
 		out := c.convert(target, depth+1)
 		return out

@@ -204,7 +204,7 @@ func (b *builder) buildVariants() {
 
 func (b *builder) writtenVariants() {
 	docs := b.doc.Variants
-	if len(docs.keys) == 0 {
+	if len(docs.keys) == 0 && !b.wrong["variants"] {
 		b.mistake(b.at("variants"), "no-variants", "variants is empty", "write variants: {NAME: {setting: value}}")
 	}
 	resolved := map[string][]hakaru.Setting{}
@@ -245,7 +245,7 @@ func (b *builder) writtenVariants() {
 func (b *builder) crossFactors() {
 	factors := b.exp.Factors
 	if len(factors) == 0 {
-		if len(b.doc.Factors.keys) == 0 {
+		if len(b.doc.Factors.keys) == 0 && !b.wrong["factors"] {
 			b.mistake(b.at("factors"), "no-variants", "factors is empty", "write factors: {setting: [1, 2, 4]}")
 		}
 		return
