@@ -1,6 +1,7 @@
 package report
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -100,12 +101,18 @@ func (p *table) each(change func(string) string) {
 	}
 }
 
-func safe(text string) string { return clean(Redact(text)) }
+// safe cleans first: a colour in the middle of a name would hide a secret.
+func safe(text string) string { return Redact(clean(text)) }
 
-// clean replaces what a terminal would act upon: a service's output must not
-// move the cursor or set the window's title. Tabs and line ends stay.
+// colours are the sequences that services put around their log lines.
+var colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// clean drops colours and replaces what else a terminal would act upon: a
+// service's output must not move the cursor or set the window's title. Tabs and
+// line ends stay.
 func clean(text string) string {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = colours.ReplaceAllString(text, "")
 	var b strings.Builder
 	for i, r := range text {
 		switch {

@@ -251,7 +251,7 @@ func newReport(x *index) Report {
 	r := Report{
 		Format: JSONFormat,
 		Run:    RunJSON{x.Run.ID, x.Run.Name, e.Question, x.Run.Started, x.Run.Ended, x.Run.State},
-		Answer: AnswerJSON{Text: flat(x.answer()), State: x.Outcome.State, ViolatesLimit: x.Outcome.ViolatesLimit, Winner: x.commonWinner(), Notes: []string{}, Strata: []StratumJSON{}},
+		Answer: AnswerJSON{Text: flat(x.answer()), State: x.state(), ViolatesLimit: x.Outcome.ViolatesLimit, Winner: x.commonWinner(), Notes: []string{}, Strata: []StratumJSON{}},
 		Goal:   e.Goal,
 		Design: DesignJSON{Method: e.Design.Method, Baseline: e.Baseline, Strata: all(e.Strata), Load: flat(loadText(e)), Seed: e.Design.Seed, Matters: e.Design.Matters,
 			Looks: []int{}, Blocks: e.Design.Blocks, Complete: x.Outcome.Complete, Dropped: x.Outcome.Dropped, Void: x.Outcome.VoidTrials},
@@ -316,6 +316,14 @@ func newReport(x *index) Report {
 		r.Trials = append(r.Trials, trialJSON(&x.History[i]))
 	}
 	return r
+}
+
+// state is unclear where nothing was judged yet.
+func (x *index) state() compare.State {
+	if x.Outcome.State == "" {
+		return compare.StateUnclear
+	}
+	return x.Outcome.State
 }
 
 // commonWinner is the winner where all strata have the same one.
@@ -419,11 +427,11 @@ func all[T any](s []T) []T { return append([]T{}, s...) }
 func flat(text string) string { return strings.ReplaceAll(text, nbsp, " ") }
 
 // redactAll redacts every string that can be reached, so that no field can be
-// forgotten.
+// forgotten, and makes it UTF-8. Control characters are escaped by JSON itself.
 func redactAll(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(Redact(v.String()))
+		v.SetString(strings.ToValidUTF8(Redact(v.String()), "\uFFFD"))
 	case reflect.Pointer:
 		if !v.IsNil() {
 			if v.Type().Elem().Kind() == reflect.String { // may be shared with the input

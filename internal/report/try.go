@@ -142,10 +142,24 @@ func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Ex
 		if o.Service == "" {
 			title = "Its last lines"
 		}
-		text := o.Text
-		if strings.TrimSpace(text) == "" {
+		if strings.TrimSpace(o.Text) == "" {
 			continue
 		}
-		t.show(title, &block{text: text})
+		t.show(title, &block{text: ends(o.Text, outputEnds)})
 	}
+}
+
+// outputEnds is how many lines are shown of each end of what a service wrote: a
+// request log has thousands that say the same.
+const outputEnds = 15
+
+// ends keeps the first and last n lines of a text and says how many it left out.
+func ends(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) <= 2*n+1 {
+		return text
+	}
+	return strings.Join(lines[:n], "\n") +
+		fmt.Sprintf("\n… %d lines left out …\n", len(lines)-2*n) +
+		strings.Join(lines[len(lines)-n:], "\n")
 }
