@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"hakaru"
@@ -24,7 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	switch mode := os.Getenv("FIXTURE"); mode {
 	case "":
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	case "agent":
 		os.Exit(agent())
 	default:

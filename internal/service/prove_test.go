@@ -174,6 +174,7 @@ func TestProve(t *testing.T) {
 
 // An answer that never comes does not hold up a trial.
 func TestProofEnds(t *testing.T) {
+	t.Parallel()
 	opt := options(t)
 	u := fixtureUnit("app", "quiet")
 	setenv(&u, "LISTEN", "{http}")

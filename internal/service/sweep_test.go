@@ -71,8 +71,8 @@ func processesOf(t *testing.T, opt Options) []int {
 // process, file or cgroup of it.
 func TestSweepAfterKill(t *testing.T) {
 	const rounds = 8
-	random := rand.New(rand.NewPCG(20, 26))
 	both(t, func(t *testing.T, opt Options) {
+		random := rand.New(rand.NewPCG(20, 26))
 		for round := range rounds {
 			cmd, _ := startAgent(t, opt)
 			// The moment itself is what is tested: it is spread over the start.
