@@ -28,7 +28,8 @@ func (d *door) agentCommand() *cobra.Command {
 				return err
 			}
 			local := host.NewLocal(host.Settings{
-				StateDir: d.stateDir(), LockFile: d.lockFile(), Exe: exe, Version: version(),
+				StateDir: d.stateDir(), LockFile: d.lockFile(), Exe: exe,
+				Environ: os.Environ(), Version: version(),
 			})
 			warnings, err := host.Serve(cmd.Context(), link.NewPipe(d.stdin, d.stdout), local)
 			for _, w := range warnings {

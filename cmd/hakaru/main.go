@@ -39,16 +39,19 @@ const (
 )
 
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := untilSignalled(ctx, stderr)
-	defer stop()
-	d := &door{stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv}
+	d := &door{stdin: stdin, stdout: stdout, stderr: stderr, env: os.Getenv, ctx: ctx}
+	defer func() {
+		if d.stop != nil {
+			d.stop()
+		}
+	}()
 	root := d.command()
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	return d.complain(ctx, err)
+	return d.complain(d.ctx, err)
 }
 
 // door is what subcommands share: the streams, the environment, and the flags
@@ -58,6 +61,9 @@ type door struct {
 	stdout, stderr io.Writer
 	env            func(string) string
 	store          string // --store
+
+	ctx  context.Context // of the command; its cause is *interrupted after a signal
+	stop func()          // ends the watch for signals
 }
 
 func (d *door) command() *cobra.Command {
@@ -76,6 +82,10 @@ real, how large it is, and where there is not enough data to say.`,
 		SilenceErrors: true,
 		Version:       version(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() != "serve" { // which has signals of its own
+				d.ctx, d.stop = untilSignalled(cmd.Context(), d.stderr)
+				cmd.SetContext(d.ctx)
+			}
 			return d.sweepFirst(cmd)
 		},
 	}

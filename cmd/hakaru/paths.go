@@ -7,9 +7,10 @@ import (
 	"path/filepath"
 	"runtime/debug"
 
-	"hakaru/internal/store"
-
 	"github.com/spf13/cobra"
+
+	"hakaru/internal/service"
+	"hakaru/internal/store"
 )
 
 // storePath is where the runs are kept.
@@ -39,20 +40,13 @@ func (d *door) openStore(cmd *cobra.Command) (*store.Store, error) {
 	return store.Open(cmd.Context(), path)
 }
 
-// stateDir is where agents note what they have up. It must be the same for
-// every hakaru of this user, and is on a file system that a reboot empties
-// where there is one.
+// stateDir is where agents note what they have up: the same for every hakaru of
+// this user.
 func (d *door) stateDir() string {
 	if dir := d.env("HAKARU_STATE"); dir != "" {
 		return dir
 	}
-	if dir := d.env("XDG_RUNTIME_DIR"); dir != "" {
-		return filepath.Join(dir, "hakaru")
-	}
-	if os.Geteuid() == 0 {
-		return "/run/hakaru"
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("hakaru-%d", os.Getuid()))
+	return service.DefaultStateDir(d.env, os.Getuid())
 }
 
 // lockFile is the same for every user of the machine.

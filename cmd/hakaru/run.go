@@ -12,6 +12,7 @@ import (
 	"hakaru/internal/campaign"
 	"hakaru/internal/compare"
 	"hakaru/internal/experiment"
+	"hakaru/internal/host"
 	"hakaru/internal/plan"
 	"hakaru/internal/report"
 	"hakaru/internal/store"
@@ -195,7 +196,7 @@ func verdictCode(ctx context.Context, st *store.Store, run hakaru.Run) error {
 	done := run.Done
 	switch {
 	case done != nil && done.State == hakaru.NoStart:
-		return errors.New(done.Text)
+		return notStarted(ctx, st, run, in.History)
 	case done != nil && done.State == hakaru.AllVoid, in.Outcome.State == compare.StateVoid:
 		why := "the trials were void"
 		if done != nil && done.Text != "" {
@@ -206,6 +207,27 @@ func verdictCode(ctx context.Context, st *store.Store, run hakaru.Run) error {
 		return &answerNo{why: "the recommended variant violates a limit"}
 	}
 	return nil
+}
+
+// notStarted is the error of a run whose baseline did not come up: with the last
+// lines of the service, as they were stored with the last trial.
+func notStarted(ctx context.Context, st *store.Store, run hakaru.Run, history []hakaru.Result) error {
+	e := &host.NotStarted{Message: run.Done.Text}
+	if len(history) == 0 {
+		return e
+	}
+	last := history[len(history)-1]
+	if last.Void != nil {
+		e.Hint = last.Void.Hint
+	}
+	outputs, err := st.Outputs(ctx, run.ID, last.Seq)
+	if err != nil {
+		return errors.Join(e, err)
+	}
+	for _, o := range outputs {
+		e.Output += o.Text
+	}
+	return e
 }
 
 // carriedOut refuses an experiment with parts that are understood and not built.

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// scriptCommands are the words that test scripts have besides testscript's own:
+//
+//	exits CODE COMMAND…      run it and want this exit code; stdout and stderr are kept
+//	nothing-left             no process, cgroup, record or private directory of this script's hakaru
+//	wait-for-file FILE TEXT  wait until the file holds the text
+func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"exits":         exits,
+		"nothing-left":  nothingLeft,
+		"wait-for-file": waitForFile,
+	}
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		got = exit.ExitCode()
+	case err != nil:
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), got, want)
+	}
+}
+
+func nothingLeft(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: nothing-left")
+	}
+	if left := leftovers(ts.Getenv("HAKARU_STATE")); left != "" {
+		ts.Fatalf("left behind:\n%s", left)
+	}
+}
+
+func waitForFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: wait-for-file FILE TEXT")
+	}
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if content, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && bytes.Contains(content, []byte(args[1])) {
+			return
+		}
+	}
+	ts.Fatalf("%s never held %q", args[0], args[1])
+}
+
+// leftovers names what is left of hakaru runs with this state directory, waiting
+// a little for what is just ending: processes that carry its mark or that serve
+// it, records, private directories, sockets.
+func leftovers(state string) string {
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		left := look(state)
+		if left == "" || time.Now().After(deadline) {
+			return left
+		}
+		// There is no event for "some process somewhere has ended".
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func look(state string) string {
+	var left strings.Builder
+	dir := filepath.Dir(state)
+	procs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return err.Error()
+	}
+	for _, file := range procs {
+		environ, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		// Services inherit TMPDIR; agents have the state directory too.
+		if !bytes.Contains(environ, []byte(dir+"/tmp")) && !bytes.Contains(environ, []byte(state)) {
+			continue
+		}
+		pid := filepath.Base(filepath.Dir(file))
+		cmdline, err := os.ReadFile("/proc/" + pid + "/cmdline")
+		if err != nil || len(cmdline) == 0 || pid == strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		fmt.Fprintf(&left, "process %s: %s\n", pid, bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '}))
+	}
+	for _, pattern := range []string{state + "/*", dir + "/tmp/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			return err.Error()
+		}
+		for _, f := range files {
+			fmt.Fprintf(&left, "file %s\n", f)
+		}
+	}
+	return left.String()
+}
+
+// kill9 kills one process that this test started.
+func kill9(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

@@ -1,0 +1,85 @@
+// Command misbehave is a web service that does one thing wrong, for the tests of
+// what hakaru does about it.
+//
+//	misbehave -listen 127.0.0.1:8080 -mode wrong-body
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	listen := flag.String("listen", "", "address")
+	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, or spin: use a CPU until killed")
+	after := flag.Duration("after", 3*time.Second, "when, for exits and slow-start")
+	flag.Parse()
+
+	switch *mode {
+	case "crash":
+		fmt.Fprintln(os.Stderr, "misbehave: cannot open database: no such table: users")
+		os.Exit(4)
+	case "spin":
+		for { //nolint:staticcheck // that is what it is for
+		}
+	case "daemon", "orphan":
+		// Start ourselves as a well-behaved service in a session of its own,
+		// and either leave, as daemons do, or serve beside it.
+		cmd := exec.Command("/proc/self/exe", "-listen", *listen, "-mode", "fine")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			fmt.Fprintln(os.Stderr, "misbehave:", err)
+			os.Exit(1)
+		}
+		if *mode == "daemon" {
+			return
+		}
+		select {}
+	case "ignores-term":
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	case "exits":
+		time.AfterFunc(*after, func() {
+			fmt.Fprintln(os.Stderr, "misbehave: out of memory, giving up")
+			os.Exit(7)
+		})
+	case "slow-start":
+		timer := time.NewTimer(*after)
+		<-timer.C
+	}
+	l, err := net.Listen("tcp", *listen)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "misbehave:", err)
+		os.Exit(1)
+	}
+	fmt.Println("misbehave: serving on", l.Addr())
+	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Readiness asks for /ready and is always answered well.
+		if r.URL.Path != "/ready" {
+			switch *mode {
+			case "wrong-body":
+				fmt.Fprintln(w, "something else")
+				return
+			case "500":
+				http.Error(w, "template not found: index.html", http.StatusInternalServerError)
+				return
+			case "404":
+				http.NotFound(w, r)
+				return
+			case "chatty":
+				for range 100 {
+					fmt.Println("a line of log that says nothing at all, over and over again, to fill a disk")
+				}
+			}
+		}
+		fmt.Fprintln(w, "hello")
+	}))
+	fmt.Fprintln(os.Stderr, "misbehave:", err)
+	os.Exit(1)
+}
