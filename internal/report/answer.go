@@ -216,9 +216,9 @@ func (x *index) claim(c *hakaru.Comparison) string {
 	var what string
 	switch {
 	case times(c) && c.Metric == hakaru.Throughput:
-		what = fmt.Sprintf("serves %s times the throughput of", unit.Value(c.Ratio, "1"))
+		what = fmt.Sprintf("serves %s times the throughput of", factor(c.Ratio))
 	case times(c):
-		what = fmt.Sprintf("has %s times the %s of", unit.Value(c.Ratio, "1"), metricName(c.Metric))
+		what = fmt.Sprintf("has %s times the %s of", factor(c.Ratio), metricName(c.Metric))
 	case c.Metric == hakaru.Throughput:
 		what = fmt.Sprintf("serves %s more throughput than", size)
 	case c.Metric == hakaru.CPUPerRequest:

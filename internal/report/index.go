@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -141,13 +142,22 @@ func list(words []string) string {
 // times reports whether a ratio reads better as "3.97 times" than as a change.
 func times(c *hakaru.Comparison) bool { return c.Ratio >= 2 }
 
+// factor prints a ratio in three digits: a fourth one is noise.
+func factor(ratio float64) string {
+	if !finite(ratio) || ratio <= 0 {
+		return unit.Value(ratio, "1")
+	}
+	step := math.Pow(10, math.Floor(math.Log10(ratio))-2)
+	return unit.Value(math.Round(ratio/step)*step, "1")
+}
+
 // interval prints the bounds of a comparison without their sign of percent:
 // "+10.1 to +14.8", "3.9 to 4.05".
 func interval(c *hakaru.Comparison) string { return bounds(c.Ratio, c.Low, c.High) }
 
 func bounds(ratio, low, high float64) string {
 	if ratio >= 2 {
-		return whole(unit.Value(low, "1") + " to " + unit.Value(high, "1"))
+		return whole(factor(low) + " to " + factor(high))
 	}
 	bare := func(ratio float64) string { return strings.TrimSuffix(unit.Change(ratio), " %") }
 	return whole(bare(low) + " to " + bare(high))
@@ -159,7 +169,7 @@ func change(c *hakaru.Comparison) string {
 		return "-"
 	}
 	if times(c) {
-		return whole(unit.Value(c.Ratio, "1")+" times") + " (" + interval(c) + ")"
+		return whole(factor(c.Ratio)+" times") + " (" + interval(c) + ")"
 	}
 	return whole(unit.Change(c.Ratio)) + " (" + interval(c) + ")"
 }
