@@ -104,6 +104,9 @@ func (r *rendering) written(s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
 		}
 		a.Asked = ""
 		a.Argument, a.Contains, a.Equals = r.text(a.Argument), r.text(a.Contains), r.text(a.Equals)
+		if a.Kind == "environ" && a.Argument == "" {
+			r.variable(s, x, &a)
+		}
 		if x.Value == nil && a.Contains == "" && a.Equals == "" {
 			out = append(out, r.absent(a, x)...)
 			continue
@@ -114,6 +117,21 @@ func (r *rendering) written(s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
 		out = []hakaru.Ask{}
 	}
 	return out
+}
+
+// variable makes an ask about the environment name the variable that the setting
+// is in, and its whole value.
+func (r *rendering) variable(s *hakaru.Service, x hakaru.Setting, a *hakaru.Ask) {
+	for _, e := range s.Env {
+		if e.Value == nil || !slices.Contains(mentioned(*e.Value), fullName(x)) {
+			continue
+		}
+		a.Argument = e.Name
+		if value, whole := r.expand(*e.Value); whole && a.Contains == "" && a.Equals == "" && *e.Value != "{"+fullName(x)+"}" {
+			a.Equals = value
+		}
+		return
+	}
 }
 
 // absent asks that nothing of what the other levels bring is there.
@@ -155,10 +173,11 @@ func (r *rendering) fromKind(u *renderedUnit, s *hakaru.Service, x hakaru.Settin
 	address := r.address(u.kind, u.unit.Argv, u.content)
 	var out []hakaru.Ask
 	for _, p := range known.Proofs {
-		if slices.ContainsFunc(p.Unless, func(name string) bool {
+		set := func(name string) bool {
 			v, found := u.kind.Value(u.unit.Argv, u.content, name)
 			return found && v != "0" && v != "0s"
-		}) {
+		}
+		if slices.ContainsFunc(p.Unless, set) || len(p.When) > 0 && !slices.ContainsFunc(p.When, set) {
 			continue
 		}
 		a := hakaru.Ask{Kind: proofKind(p), Field: p.Field, Offset: p.Offset}

@@ -68,6 +68,9 @@ func Parse(file string, src []byte, opt Options) (*hakaru.Experiment, error) {
 // experimentName is the file's name, or its directory's where the file is
 // hakaru.yaml.
 func experimentName(file, dir string) string {
+	if file == "-" {
+		return "stdin"
+	}
 	name := path.Base(file)
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".yaml"), ".yml")
 	if name == "hakaru" && dir != "" {

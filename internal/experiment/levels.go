@@ -97,8 +97,8 @@ func (l *levels) span(d *decoder, n *node, path string) {
 	fail := func(at place, message, fix string) {
 		d.mistake(at, "bad-range", path+": "+message, fix)
 		// Something to go on with, so that the level is not said to be missing.
-		zero := "0"
-		*l = levels{{name: zero, value: &zero, at: n.at}}
+		one := "1"
+		*l = levels{{name: one, value: &one, at: n.at}}
 	}
 	const most = 1 << 53 // whole numbers are exact in a float64 up to here
 	switch {

@@ -137,7 +137,7 @@ func proofMap(d *decoder, n *node, path string) proofDoc {
 			out.argument = value.value
 		default:
 			d.mistake(e.at, "unknown-key", fmt.Sprintf("unknown key %q in %s", e.key, path),
-				suggest(e.key, slices.Concat(askingProofs(), plainProofs(), []string{"field", "contains", "equals", "offset"})))
+				suggest(e.key, slices.Concat([]string{"field", "contains", "equals", "offset"}, askingProofs(), plainProofs())))
 		}
 	}
 	if out.kind == "" && len(n.entries) > 0 {

@@ -99,7 +99,15 @@ func (b *builder) addBase(s settingDoc) {
 			for _, service := range b.exp.Services {
 				names = append(names, service.Name+"."+s.name)
 			}
-			b.mistake(s.nameAt, "whose-setting", fmt.Sprintf("base does not say whose setting %s is", s.name), "write one of "+enumerate(names)+", or put it under params")
+			fix := "write one of " + enumerate(names) + ", or put it under params"
+			if before, _, found := strings.Cut(s.name, "."); found {
+				var services []string
+				for _, service := range b.exp.Services {
+					services = append(services, service.Name)
+				}
+				fix = suggest(before, services)
+			}
+			b.mistake(s.nameAt, "whose-setting", fmt.Sprintf("base: no service is known for the setting %s", s.name), fix)
 			return
 		}
 		to = slices.IndexFunc(b.exp.Services, func(service hakaru.Service) bool { return service.Name == one.Service })

@@ -94,13 +94,14 @@ type Setting struct {
 type Proof struct {
 	HTTP      string   `yaml:"http"` // a URL, {addr} as in Ready
 	Field     string   `yaml:"field"`
-	As        string   `yaml:"as"` // "seconds": the answer gives a duration as a number of seconds
+	As        string   `yaml:"as"` // "seconds", "share", "bytes": the answer is a number of these
 	Processes bool     `yaml:"processes"`
 	Offset    int      `yaml:"offset"`
 	Threads   bool     `yaml:"threads"`
 	Backlog   bool     `yaml:"backlog"`
 	Log       string   `yaml:"log"`
 	Unless    []string `yaml:"unless"` // says nothing when one of these settings is set too
+	When      []string `yaml:"when"`   // says something only then
 }
 
 // Type is the type of a setting's value.
@@ -293,10 +294,21 @@ func (s Setting) Acts(value string) (time.Duration, bool) {
 
 // Want returns what a proof is to find where value was asked for.
 func (p Proof) Want(value string) string {
-	if p.As == "seconds" {
-		if d, err := unit.ParseDuration(value); err == nil {
-			return strconv.FormatFloat(d.Seconds(), 'f', -1, 64)
-		}
+	var number float64
+	var err error
+	switch p.As {
+	case "seconds":
+		d, derr := unit.ParseDuration(value)
+		number, err = d.Seconds(), derr
+	case "share":
+		number, err = unit.ParseShare(value)
+	case "bytes":
+		number, err = unit.ParseBytes(value)
+	default:
+		return value
 	}
-	return value
+	if err != nil {
+		return value
+	}
+	return strconv.FormatFloat(number, 'f', -1, 64)
 }
