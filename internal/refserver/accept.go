@@ -33,13 +33,13 @@ type connections struct {
 
 	accepting sync.Mutex // one decision at a time, where there are several listeners
 
-	mu    sync.Mutex
-	open  map[*conn]struct{}
-	empty chan struct{} // gets a value when the last one was closed
+	mu      sync.Mutex
+	open    map[*conn]struct{}
+	changed chan struct{} // gets a value when the last one was closed, or one became idle in a draining worker
 }
 
 func newConnections(board *scoreboard, me *slot, threads int) *connections {
-	return &connections{board: board, me: me, threads: uint64(threads), open: map[*conn]struct{}{}, empty: make(chan struct{}, 1)}
+	return &connections{board: board, me: me, threads: uint64(threads), open: map[*conn]struct{}{}, changed: make(chan struct{}, 1)}
 }
 
 // mayAccept is the rule of the even spread.
@@ -65,10 +65,14 @@ func (cs *connections) remove(c *conn) {
 	delete(cs.open, c)
 	cs.me.connections.Store(uint64(len(cs.open)))
 	if len(cs.open) == 0 {
-		select {
-		case cs.empty <- struct{}{}:
-		default:
-		}
+		cs.change()
+	}
+}
+
+func (cs *connections) change() {
+	select {
+	case cs.changed <- struct{}{}:
+	default: // one is on its way
 	}
 }
 

@@ -163,6 +163,12 @@ func serve(ctx context.Context, control *os.File, opts WorkerOptions) error {
 		ConnState: func(c net.Conn, s http.ConnState) {
 			if c, ok := c.(*conn); ok {
 				c.state.Store(int64(s))
+				// It was answered before the draining began and so was not told
+				// that it ends. Draining is set before the idle ones are looked
+				// for, the state before draining is: one of the two sees it.
+				if s == http.StateIdle && w.draining.Load() {
+					w.connections.change()
+				}
 			}
 		},
 	}
@@ -270,7 +276,7 @@ func (w *worker) run(ctx context.Context, server *http.Server, lines *bufio.Read
 			if !stopping {
 				return fmt.Errorf("accept: %w", err)
 			}
-		case <-w.connections.empty:
+		case <-w.connections.changed:
 		}
 	}
 }

@@ -1,0 +1,35 @@
+package refserver
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// The page names every setting with its default and every field of the status.
+func TestPageIsComplete(t *testing.T) {
+	data, err := os.ReadFile("../../docs/serve.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, defaults := string(data), Default()
+	for _, k := range Keys() {
+		if row := fmt.Sprintf("| `%s` | `%s` | ", k.Name, k.get(&defaults)); !strings.Contains(page, row) {
+			t.Errorf("no row %q", row)
+		}
+	}
+	for _, of := range []reflect.Type{reflect.TypeFor[Status](), reflect.TypeFor[WorkerStatus]()} {
+		for f := range of.Fields() {
+			if name := f.Tag.Get("json"); name != "generation" && name != "started" && !strings.Contains(page, "`"+name+"`") {
+				t.Errorf("the status field %s is not described", name)
+			}
+		}
+	}
+	for _, h := range Handlers() {
+		if !strings.Contains(page, "`"+h+"`") {
+			t.Errorf("the handler %s is not described", h)
+		}
+	}
+}
