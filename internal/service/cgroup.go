@@ -40,6 +40,18 @@ func cgroupParent() (string, error) {
 	return "", errors.Join(errs...)
 }
 
+// makeCgroup makes a unit's cgroup and those above it. Another agent that takes
+// its last stack down may remove the shared one in between.
+func makeCgroup(dir string) error {
+	var err error
+	for range 10 {
+		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
 // killCgroup ends every process in a cgroup at once, where the kernel can
 // (5.14); a fork cannot get away from it.
 func killCgroup(dir string) error {

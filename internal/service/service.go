@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,7 +212,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 		if r.Cgroup == "" {
 			continue
 		}
-		if err := os.MkdirAll(r.Cgroup, 0o755); err != nil {
+		if err := makeCgroup(r.Cgroup); err != nil {
 			s.warn("no_cgroup", fmt.Sprintf("no cgroup for service %s: %v", r.Service, err))
 			r.Cgroup = ""
 		}

@@ -274,6 +274,8 @@ func lookUp(name, dir string, env []string) (string, error) {
 		switch e := executable(path, notFound); {
 		case e == nil:
 			return path, nil
+		case errors.Is(e, fs.ErrPermission):
+			// A directory of PATH that is not ours to search has it for nobody.
 		case !errors.Is(e, notFound):
 			err = e
 		}

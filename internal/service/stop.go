@@ -138,8 +138,9 @@ func (u *unit) awaitEmpty(ctx context.Context, limit time.Duration) bool {
 	defer cancel()
 	tick := time.NewTicker(lookPause)
 	defer tick.Stop()
+	finder := kernel.Finder{Group: u.group, Thorough: true}
 	for {
-		if rest, err := u.group.Members(); err == nil && len(rest) == 0 {
+		if rest, err := finder.Find(); err == nil && len(rest) == 0 {
 			return true
 		}
 		select {
@@ -170,8 +171,9 @@ func endGroup(g kernel.Group, limit time.Duration) error {
 	tick := time.NewTicker(lookPause)
 	defer tick.Stop()
 	var killErr error
+	finder := kernel.Finder{Group: g, Thorough: true}
 	for {
-		members, err := g.Members()
+		members, err := finder.Find()
 		if err == nil && len(members) == 0 {
 			return nil
 		}

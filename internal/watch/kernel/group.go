@@ -71,7 +71,7 @@ func (f *Finder) Find() ([]int, error) {
 	stats := make([]Stat, 0, 16)
 	for _, pid := range f.pids {
 		member, seen := f.known[pid]
-		if seen && !member {
+		if seen && !member && !slices.Contains(f.found, pid) {
 			known[pid] = false
 			continue
 		}
