@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"hakaru"
@@ -80,7 +81,13 @@ is answered, a second SIGTERM ends it at once.`,
 	if err := flags.MarkHidden("worker"); err != nil {
 		panic(err) // there is no such flag
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return refserver.Mistake(err.Error(), "hakaru serve --help") })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		hint := "hakaru serve --help"
+		if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok && refserver.NearKey(name) != "" {
+			hint = "did you mean --" + refserver.NearKey(name) + "?"
+		}
+		return refserver.Mistake(err.Error(), hint)
+	})
 	return cmd
 }
 

@@ -111,6 +111,15 @@ func Keys() []Key {
 	}
 }
 
+// NearKey is the name of the setting that word was probably meant to be, or "".
+func NearKey(word string) string {
+	var names []string
+	for _, k := range Keys() {
+		names = append(names, k.Name)
+	}
+	return nearest(word, names)
+}
+
 // Handlers are the names handler accepts.
 func Handlers() []string {
 	return []string{HandlerFib, HandlerWait, HandlerCPU, HandlerStall, HandlerError, HandlerFsync, HandlerAlloc}

@@ -102,7 +102,7 @@ func ReadConfig(r io.Reader, name string) (Config, error) {
 		}
 		if strings.HasPrefix(key, "--") || !slices.Contains(names, key) {
 			hint := "the settings are " + strings.Join(names, ", ")
-			if near := nearest(strings.TrimLeft(key, "-"), names); near != "" {
+			if near := NearKey(strings.TrimLeft(key, "-")); near != "" {
 				hint = fmt.Sprintf("did you mean %s?", near)
 			}
 			wrong(key, fmt.Sprintf("unknown setting %s", key), hint)

@@ -77,8 +77,11 @@ type worker struct {
 // an error when the master is gone or it can not go on; the process must then
 // end.
 func RunWorker(ctx context.Context, opts WorkerOptions) error {
-	if err := unix.SetNonblock(controlFD, true); err != nil {
+	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return errors.New("this is a worker of hakaru serve, which only its master can start")
+	}
+	if err := unix.SetNonblock(controlFD, true); err != nil {
+		return fmt.Errorf("take the link to the master: %w", err)
 	}
 	control := os.NewFile(controlFD, "master")
 	defer control.Close()
