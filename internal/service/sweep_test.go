@@ -67,6 +67,29 @@ func processesOf(t *testing.T, opt Options) []int {
 	return found
 }
 
+// awaitNobody gives the dying a moment: a child that its agent had forked and not
+// yet executed ends itself when it sees that its parent is gone, and a process in
+// the middle of its exit is in no cgroup any more.
+func awaitNobody(t *testing.T, opt Options) {
+	t.Helper()
+	limit := time.NewTimer(killLimit)
+	defer limit.Stop()
+	tick := time.NewTicker(lookPause)
+	defer tick.Stop()
+	for {
+		left := processesOf(t, opt)
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Errorf("left %s", describeAll(left))
+			return
+		}
+	}
+}
+
 // An agent is killed at random moments of bringing a stack up; Sweep leaves no
 // process, file or cgroup of it.
 func TestSweepAfterKill(t *testing.T) {
@@ -82,9 +105,7 @@ func TestSweepAfterKill(t *testing.T) {
 			if _, err := Sweep(t.Context(), opt.StateDir); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
-			if left := processesOf(t, opt); len(left) > 0 {
-				t.Errorf("round %d: left %s", round, describeAll(left))
-			}
+			awaitNobody(t, opt)
 			nothingIn(t, opt.StateDir)
 			nothingIn(t, opt.TempDir)
 		}
@@ -110,7 +131,13 @@ func TestSweepSparesTheLiving(t *testing.T) {
 		if w, err := Sweep(t.Context(), opt.StateDir); err != nil || len(w) != 0 {
 			t.Errorf("sweep beside two living agents: %v, %v", w, err)
 		}
+		if left, err := Abandoned(opt.StateDir); err != nil || len(left) != 0 {
+			t.Errorf("abandoned beside two living agents: %v, %v", left, err)
+		}
 		kill(t, cmd)
+		if left, err := Abandoned(opt.StateDir); err != nil || len(left) != 1 || left[0] != id+".json" {
+			t.Errorf("abandoned: %v, %v; want that of %s", left, err, id)
+		}
 		warnings, err := Sweep(t.Context(), opt.StateDir)
 		if err != nil {
 			t.Fatal(err)

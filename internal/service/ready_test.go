@@ -1,0 +1,233 @@
+package service
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+// TestStartErrors: each way not to come up, in words, and nothing is left.
+func TestStartErrors(t *testing.T) {
+	missing := func(u *hakaru.Unit) { u.Argv[0] = "no-such-program-here" }
+	tests := []struct {
+		name   string
+		mode   string
+		change func(*hakaru.Unit)
+		why    string
+		output string
+		hint   string
+		exit   string
+	}{
+		{name: "answers 500", mode: "500", change: brief, why: "it did not become ready within 2s: GET http://ADDR/ answered 500 Internal Server Error: no such table; a status of 2xx is wanted", output: "fixture 500 begins", hint: "timeout"},
+		{name: "never listens", mode: "quiet", change: func(u *hakaru.Unit) { u.Ready.Timeout = 300 * time.Millisecond }, why: "connection refused"},
+		{name: "exits", mode: "exit", change: func(u *hakaru.Unit) { setenv(u, "CODE", "7") }, why: "it ended before it was ready (exit status 7)", output: "cannot open the moon", exit: "exit status 7"},
+		{name: "exits at once, nothing asked", mode: "exit", change: func(u *hakaru.Unit) { setenv(u, "CODE", "1"); u.Ready.Get = "" }, why: "it ended before it was ready (exit status 1)"},
+		{name: "exits well", mode: "exit", why: "it ended before it was ready (exit status 0)"},
+		{name: "daemon", mode: "daemon", change: func(u *hakaru.Unit) { u.Ready.Body = "never" }, why: "the command ended (exit 0) and left pid ", hint: "daemon"},
+		{name: "no such program", mode: "serve", change: missing, why: "command not found: no-such-program-here", hint: "PATH"},
+		{name: "no such relative program", mode: "serve", change: func(u *hakaru.Unit) { u.Argv[0] = "./app" }, why: "command not found: ./app"},
+		{name: "not executable", mode: "serve", change: func(u *hakaru.Unit) { u.Argv[0] = "/etc/passwd" }, why: "/etc/passwd is not executable"},
+		{name: "no directory", mode: "serve", change: func(u *hakaru.Unit) { u.Dir = "/no/such" }, why: "its directory /no/such is not there"},
+		{name: "file outside", mode: "serve", change: func(u *hakaru.Unit) { u.Files = []hakaru.File{{Path: "../x"}} }, why: "must lie inside the private directory"},
+		{name: "no such user", mode: "serve", change: func(u *hakaru.Unit) { u.User = "nosuchuser" }, why: "run as user nosuchuser", hint: "user"},
+		{name: "CPU that is not there", mode: "serve", change: func(u *hakaru.Unit) { u.CPUs = []int{1000} }, why: "CPU 1000 is not among those"},
+		{name: "not a program", mode: "serve", change: func(u *hakaru.Unit) {
+			u.Files = []hakaru.File{{Path: "x", Content: "\x00\x01", Mode: 0o700}}
+			u.Argv[0] = "{hakaru.dir}/x"
+		}, why: "exec format error"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			run := both
+			if strings.Contains(tt.why, "did not become ready") {
+				run = func(t *testing.T, f func(*testing.T, Options)) { t.Parallel(); f(t, options(t)) }
+			}
+			run(t, func(t *testing.T, opt Options) {
+				u := fixtureUnit("app", tt.mode)
+				if tt.change != nil {
+					tt.change(&u)
+				}
+				_, err := Up(t.Context(), one(u), opt)
+				var start *StartError
+				if !errors.As(err, &start) {
+					t.Fatalf("error %v", err)
+				}
+				why := start.Why
+				if i := strings.Index(why, "127.0.0.1:"); i >= 0 {
+					if j := strings.IndexAny(why[i:], "/ "); j > 0 {
+						why = strings.ReplaceAll(why, why[i:i+j], "ADDR")
+					}
+				}
+				if !strings.Contains(why, tt.why) {
+					t.Errorf("why %q\nwant %q", why, tt.why)
+				}
+				if !strings.Contains(start.Output, tt.output) || !strings.Contains(start.Hint, tt.hint) || tt.exit != "" && start.Exit != tt.exit {
+					t.Errorf("output %q, hint %q, exit %q", start.Output, start.Hint, start.Exit)
+				}
+				if tt.output != "" && !strings.Contains(err.Error(), tt.output) {
+					t.Errorf("the error does not show the output: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func brief(u *hakaru.Unit) { u.Ready.Timeout = 2 * time.Second }
+
+// What is said about an answer that is not the right one.
+func TestAnswers(t *testing.T) {
+	self, err := Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// This process is the service.
+	s := &Stack{units: []*unit{{group: kernel.Group{Leader: self.PID, Start: self.Start}}}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/short":
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("6765"))
+		default:
+			_, _ = w.Write([]byte("It works!\n" + strings.Repeat("x", 500)))
+		}
+	}))
+	defer server.Close()
+	for _, tt := range []struct {
+		path  string
+		ready hakaru.Ready
+		want  string
+	}{
+		{"/", hakaru.Ready{Body: "works"}, ""},
+		{"/", hakaru.Ready{Status: 200}, ""},
+		{"/", hakaru.Ready{Status: 204}, "status 204 is wanted"},
+		{"/", hakaru.Ready{Body: "6765"}, `a body that contains "6765" is wanted`},
+		{"/moved", hakaru.Ready{}, "a status of 2xx is wanted"},
+		{"/moved", hakaru.Ready{Status: 302}, ""},
+		{"/short", hakaru.Ready{}, "read the body: unexpected EOF"},
+	} {
+		tt.ready.Get = server.URL + tt.path
+		got, err := s.get(t.Context(), tt.ready)
+		switch {
+		case tt.want == "" && (err != nil || !strings.HasPrefix(got, strconv.Itoa(max(200, tt.ready.Status))) || len(got) > shownAnswer+40):
+			t.Errorf("%+v: %q, %v", tt.ready, got, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "GET "+server.URL+tt.path)):
+			t.Errorf("%+v: error %v, want %q", tt.ready, err, tt.want)
+		}
+	}
+	if err := s.connect(t.Context(), server.Listener.Addr().String()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://127.0.0.1:80/x": "127.0.0.1:80", "http://127.0.0.1/": "127.0.0.1:80", "https://[::1]/": "[::1]:443",
+		"localhost:81": "127.0.0.1:81", "tcp://127.0.0.1:9": "127.0.0.1:9", "127.0.0.1:9": "127.0.0.1:9",
+		"unix:/a": "", "/a/b": "", "http://example.org/": "", "": "", "http://[": "", "9": "",
+	} {
+		got, ok := tcpAddr(text)
+		if ok != (want != "") || ok && got.String() != want {
+			t.Errorf("%q: %v, %v; want %q", text, got, ok, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"unix:/a/b": "unix /a/b", "unix:///a/b": "unix /a/b", "/a": "unix /a", "@a": "unix @a",
+		"h:1": "tcp h:1", "tcp://h:1": "tcp h:1",
+	} {
+		if network, addr := splitAddress(text); network+" "+addr != want {
+			t.Errorf("%q: %s %s, want %s", text, network, addr, want)
+		}
+	}
+}
+
+// A daemon that wiped its environment and left its session is still found by
+// its cgroup; without one it is found as long as its parent was seen with it,
+// which nobody can promise: so only the first is held to it.
+func TestBareDaemonInCgroup(t *testing.T) {
+	t.Parallel()
+	opt := options(t)
+	u := fixtureUnit("app", "daemon-bare")
+	u.Ready.Body = "never"
+	if _, err := cgroupParent(); err != nil {
+		// Without a writable cgroup there is nothing to hold; the warning is.
+		s, err := Up(t.Context(), one(fixtureUnit("app", "serve")), opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		down(t, s)
+		if !hasWarning(s.Warnings(), "no_cgroup") {
+			t.Error("no warning about the missing cgroup")
+		}
+		return
+	}
+	_, err := Up(t.Context(), one(u), opt)
+	var start *StartError
+	if !errors.As(err, &start) || !strings.Contains(start.Why, "needs it in the foreground") {
+		t.Fatalf("error %v", err)
+	}
+	nothingIn(t, opt.StateDir)
+}
+
+func TestHeldAddress(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("6765"))
+		})}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(l) }()
+		defer func() {
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+			<-served
+		}()
+		want := l.Addr().String() + " is held by pid " + strconv.Itoa(os.Getpid())
+		for _, mode := range []string{"get", "connect", "localhost"} {
+			u := fixtureUnit("app", "quiet")
+			switch mode {
+			case "get":
+				u.Ready.Get = "http://" + l.Addr().String() + "/"
+			case "connect":
+				u.Ready = hakaru.Ready{Connect: l.Addr().String()}
+			case "localhost":
+				u.Ready.Get = "http://localhost:" + strconv.Itoa(l.Addr().(*net.TCPAddr).Port) + "/x"
+			}
+			_, err := Up(t.Context(), one(u), opt)
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "which hakaru did not start") {
+				t.Errorf("%s: error %v", mode, err)
+			}
+		}
+	})
+}
+
+func TestUnixSocketHeld(t *testing.T) {
+	t.Parallel()
+	opt := options(t)
+	path := filepath.Join(opt.TempDir, "held.sock")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	u := fixtureUnit("app", "quiet")
+	u.Ready = hakaru.Ready{Connect: "unix:" + path}
+	if _, err := Up(t.Context(), one(u), opt); err == nil || !strings.Contains(err.Error(), path+" is held by pid") {
+		t.Errorf("error %v", err)
+	}
+}
