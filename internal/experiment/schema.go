@@ -3,7 +3,6 @@ package experiment
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -186,6 +185,7 @@ func (*proofs) schema() (*jsonschema.Schema, error) {
 // Key is one key of an experiment file, for the reference.
 type Key struct {
 	Path string // "service.ready.get"; a name of the person's own is NAME
+	Type string // in words
 	Text string
 }
 
@@ -207,33 +207,62 @@ func listKeys(t reflect.Type, path string, out *[]Key) {
 			inner = inner.Elem()
 		}
 		here := join(path, fieldName(f))
-		*out = append(*out, Key{here, f.Tag.Get("jsonschema")})
+		*out = append(*out, Key{here, typeWords(inner), f.Tag.Get("jsonschema")})
 		switch {
 		case here == "services":
-			*out = append(*out, Key{"services.NAME", "as service"})
+			*out = append(*out, Key{"services.NAME", "map", "as service"})
 		case inner == reflect.TypeFor[loadDoc]():
-			*out = append(*out, Key{here + ".http", "load over HTTP/1.1, closed loop"})
+			*out = append(*out, Key{here + ".http", "map", "load over HTTP/1.1, closed loop"})
 			listKeys(reflect.TypeFor[httpDoc](), here+".http", out)
-			*out = append(*out, Key{here + ".PROGRAM", "one of " + strings.Join(slices.Sorted(slices.Values(programs())), ", ") + " (not built yet)"})
+			*out = append(*out, Key{here + ".PROGRAM", "map", "one of " + strings.Join(slices.Sorted(slices.Values(programs())), ", ") + " (not built yet)"})
 		case inner.Kind() == reflect.Struct && (inner.Name() == "stopDoc" || inner.Name() == "hostDoc" || !isLeaf(inner)):
 			listKeys(inner, here, out)
 		}
 	}
 }
 
+// typeWords says in words what a key takes.
+func typeWords(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[text]():
+		return "text"
+	case reflect.TypeFor[texts]():
+		return "text or list"
+	case reflect.TypeFor[words]():
+		return "command or list of words"
+	case reflect.TypeFor[number]():
+		return "whole number"
+	case reflect.TypeFor[duration]():
+		return "duration"
+	case reflect.TypeFor[share]():
+		return "percentage"
+	case reflect.TypeFor[settings]():
+		return "map to text or null"
+	case reflect.TypeFor[dict[text]]():
+		return "map to text"
+	case reflect.TypeFor[dict[duration]]():
+		return "map to duration"
+	case reflect.TypeFor[dict[levels]]():
+		return "map to levels"
+	case reflect.TypeFor[dict[proofs]]():
+		return "map to proofs"
+	case reflect.TypeFor[dict[variantDoc]]():
+		return "map to settings"
+	case reflect.TypeFor[baselineDoc]():
+		return "text or map"
+	case reflect.TypeFor[stopDoc]():
+		return "text or map"
+	case reflect.TypeFor[hostDoc]():
+		return "text, list or map"
+	case reflect.TypeFor[cpus]():
+		return "number, span or list"
+	case reflect.TypeFor[anything]():
+		return "anything"
+	}
+	return "map"
+}
+
 func isLeaf(t reflect.Type) bool {
 	_, ok := reflect.New(t).Interface().(leaf)
 	return ok
-}
-
-// schemaPaths lists the properties of a schema as Keys does, to compare the two.
-func schemaPaths(s *jsonschema.Schema, path string, out map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		here := join(path, name)
-		out[here] = s.Properties[name].Description
-		schemaPaths(s.Properties[name], here, out)
-	}
-	for _, a := range s.AnyOf {
-		schemaPaths(a, path, out)
-	}
 }
