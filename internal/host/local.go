@@ -18,9 +18,10 @@ import (
 
 // Settings say where a Local keeps what must outlive it.
 type Settings struct {
-	StateDir string // registry of what is up, for the sweep after a dead agent
-	LockFile string // one run at a time on this machine
-	Exe      string // this program, for services that are hakaru itself
+	StateDir string   // registry of what is up, for the sweep after a dead agent
+	LockFile string   // one run at a time on this machine
+	Exe      string   // this program, for services that are hakaru itself
+	Environ  []string // what services inherit, but for HAKARU_…
 	Version  string
 }
 
@@ -91,11 +92,16 @@ func (l *Local) Lock(ctx context.Context, ask LockAsk) error {
 
 // Up implements Host.
 func (l *Local) Up(ctx context.Context, b hakaru.Bundle) (hakaru.Place, error) {
-	stack, err := service.Up(ctx, b, service.Options{StateDir: l.settings.StateDir, Exe: l.settings.Exe})
+	stack, err := service.Up(ctx, b, service.Options{
+		StateDir: l.settings.StateDir, Exe: l.settings.Exe, Environ: l.settings.Environ,
+	})
 	if err != nil {
 		var start *service.StartError
 		if errors.As(err, &start) {
-			return hakaru.Place{}, &NotStarted{Message: err.Error(), Hint: start.Hint, Output: start.Output}
+			return hakaru.Place{}, &NotStarted{
+				Message: fmt.Sprintf("start service %s: %s", start.Service, start.Why),
+				Hint:    start.Hint, Output: start.Output,
+			}
 		}
 		return hakaru.Place{}, err
 	}
@@ -157,7 +163,7 @@ func (l *Local) Output(_ context.Context, place hakaru.Place) ([]hakaru.Output, 
 	if err != nil {
 		return nil, err
 	}
-	return stack.Output(), nil
+	return stack.Outputs(), nil
 }
 
 // Down implements Host.

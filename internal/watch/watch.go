@@ -24,8 +24,11 @@ import (
 const lateBy = hakaru.BucketWidth / 5
 
 // Watch sleeps until the window starts and samples at every boundary of a
-// bucket. When ctx ends it returns the buckets it has and ctx's error.
-func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window) (_ hakaru.Watched, err error) {
+// bucket. begun, which may be nil, is called before that, when the counters that
+// count from now on have been read: what overflows an accept queue while
+// connections are made, before the window starts, belongs into the first bucket.
+// When ctx ends it returns the buckets it has and ctx's error.
+func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func()) (_ hakaru.Watched, err error) {
 	var seen hakaru.Watched
 	if w.Total() <= 0 {
 		return seen, fmt.Errorf("watch place %s: the window is empty", place.ID)
@@ -39,6 +42,13 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window) (_ hakaru.W
 
 	count := int((w.Total() + hakaru.BucketWidth - 1) / hakaru.BucketWidth)
 	before, now := make([]float64, len(seen.Counters)), make([]float64, len(seen.Counters))
+	early := make([]float64, len(seen.Counters))
+	if err := s.sample(early, false); err != nil {
+		return seen, fmt.Errorf("watch place %s: %w", place.ID, err)
+	}
+	if begun != nil {
+		begun()
+	}
 	timer := time.NewTimer(time.Until(w.Start))
 	defer timer.Stop()
 	var late time.Duration
@@ -55,6 +65,13 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window) (_ hakaru.W
 		if err := s.sample(now, k == count); err != nil {
 			seen.Warnings = s.warnings()
 			return seen, fmt.Errorf("watch place %s: %w", place.ID, err)
+		}
+		if k == 0 {
+			for i, c := range seen.Counters {
+				if c.Name == hakaru.CounterListenOverflow {
+					now[i] = early[i]
+				}
+			}
 		}
 		if k > 0 {
 			bucket := make([]float64, len(now))

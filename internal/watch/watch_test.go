@@ -184,7 +184,7 @@ func TestWatch(t *testing.T) {
 			startService(t, &place, "busy", cgroup)
 			startService(t, &place, "idle", cgroup)
 			startService(t, &place, "forks", cgroup)
-			w, err := Watch(t.Context(), place, window(1200*time.Millisecond))
+			w, err := Watch(t.Context(), place, window(1200*time.Millisecond), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestListenOverflow(t *testing.T) {
 		}
 		done <- conns
 	}()
-	w, err := Watch(t.Context(), place, hakaru.Window{Start: start.Add(100 * time.Millisecond), Length: 1500 * time.Millisecond})
+	w, err := Watch(t.Context(), place, hakaru.Window{Start: start.Add(100 * time.Millisecond), Length: 1500 * time.Millisecond}, nil)
 	for _, c := range <-done {
 		_ = c.Close()
 	}
@@ -284,7 +284,7 @@ func TestEnded(t *testing.T) {
 	w := hakaru.Window{Start: time.Now(), Length: time.Second}
 	timer := time.AfterFunc(200*time.Millisecond, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
-	seen, err := Watch(t.Context(), place, w)
+	seen, err := Watch(t.Context(), place, w, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,10 +300,10 @@ func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Watch(ctx, hakaru.Place{ID: "p"}, hakaru.Window{Start: time.Now().Add(time.Hour), Length: time.Second}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Watch(ctx, hakaru.Place{ID: "p"}, hakaru.Window{Start: time.Now().Add(time.Hour), Length: time.Second}, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := Watch(t.Context(), hakaru.Place{ID: "p"}, hakaru.Window{}); err == nil {
+	if _, err := Watch(t.Context(), hakaru.Place{ID: "p"}, hakaru.Window{}, nil); err == nil {
 		t.Error("an empty window was watched")
 	}
 }
