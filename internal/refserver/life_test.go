@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestStatus(t *testing.T) {
@@ -89,14 +91,27 @@ func TestHangingWorkerIsPassedOver(t *testing.T) {
 	if err := syscall.Kill(victim, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	defer func() {
+		if err := syscall.Kill(victim, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	}()
+	// Its other threads run on until the one that takes the signal is
+	// scheduled, and could accept what comes next.
+	for {
+		err := unix.Waitid(unix.P_PID, victim, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) {
+			t.Fatal(err)
+		}
+	}
 	for range 2 { // the first is the other's turn, the second is not
 		c := s.client()
 		if code, _, err := c.get("/"); err != nil || code != 200 {
 			t.Fatal(code, err)
 		}
-	}
-	if err := syscall.Kill(victim, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
 	}
 }
 
