@@ -121,3 +121,14 @@ func Placeholders(text string, known func(string) bool) []string {
 		}
 	}
 }
+
+// OnlyService is the name of the service of an experiment that has one.
+const OnlyService = "service"
+
+// TheService names a service within a sentence.
+func TheService(name string) string {
+	if name == OnlyService || name == "" {
+		return "the service"
+	}
+	return "service " + name
+}

@@ -112,11 +112,12 @@ func (a *agents) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// programs lists the binaries whose versions belong into the record.
+// programs lists the binaries whose versions belong into the record; that of
+// hakaru itself is there already.
 func programs(exp *hakaru.Experiment) []string {
 	var names []string
 	for _, s := range exp.Services {
-		if len(s.Run) > 0 {
+		if len(s.Run) > 0 && s.Run[0] != "hakaru" {
 			names = append(names, s.Run[0])
 		}
 	}

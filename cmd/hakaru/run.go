@@ -164,7 +164,10 @@ func (d *door) conduct(cmd *cobra.Command, f runFlags, st *store.Store, run haka
 	if err != nil {
 		return err
 	}
-	if err := d.printReport(ctx, d.stdout, st, run, f.format); err != nil {
+	if run.Done.State == hakaru.NoStart && f.format == "text" {
+		// There is nothing in it but the error, which follows.
+		fmt.Fprintf(d.stderr, "hakaru: all of it: hakaru report %s%s\n", run.ID, d.storeFlag())
+	} else if err := d.printReport(ctx, d.stdout, st, run, f.format); err != nil {
 		return err
 	}
 	return verdictCode(ctx, st, run)

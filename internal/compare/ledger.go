@@ -257,8 +257,8 @@ func (l *Ledger) weigh() {
 // start.
 func (l *Ledger) Prevailing() (text string, start bool) {
 	if r := l.CalibrationFailed(); r != nil {
-		return fmt.Sprintf("baseline %s was void in all %d attempts of a calibration trial (%s): %s",
-			r.Variant, MaxAttempts, r.Void.Reason, r.Void.Evidence), r.Void.Reason == hakaru.VoidNotStarted
+		return fmt.Sprintf("%s was void in all %d attempts of a calibration trial (%s): %s",
+			theBaseline(r.Variant), MaxAttempts, r.Void.Reason, r.Void.Evidence), r.Void.Reason == hakaru.VoidNotStarted
 	}
 	if l.prevail != "" {
 		return l.prevail, false
@@ -280,12 +280,20 @@ func (l *Ledger) Prevailing() (text string, start bool) {
 	if lost.Variant == "" {
 		return "", false
 	}
-	who := "no variant but the baseline is usable; "
+	who := "no variant but the baseline is usable; " + lost.Variant
 	if lost.Variant == base {
-		who = "baseline "
+		who = theBaseline(base)
 	}
-	return fmt.Sprintf("%s%s was void in all %d attempts (%s): %s", who, lost.Variant, MaxAttempts, lost.Reason, lost.Evidence),
+	return fmt.Sprintf("%s was void in all %d attempts (%s): %s", who, MaxAttempts, lost.Reason, lost.Evidence),
 		lost.Variant == base && lost.Reason == hakaru.VoidNotStarted
+}
+
+// theBaseline names the baseline within a sentence.
+func theBaseline(name string) string {
+	if name == "baseline" {
+		return "the baseline"
+	}
+	return "the baseline " + name
 }
 
 func (s *Stratum) othersLost() bool {

@@ -211,7 +211,7 @@ func died(v view) *hakaru.Void {
 	}
 	parts := make([]string, len(v.Ended))
 	for i, e := range v.Ended {
-		parts[i] = fmt.Sprintf("%s ended during the trial (%s)", e.Service, e.State)
+		parts[i] = fmt.Sprintf("%s ended during the trial (%s)", hakaru.TheService(e.Service), e.State)
 	}
 	return &hakaru.Void{
 		Reason: hakaru.VoidDied, Evidence: strings.Join(parts, "; "),
@@ -272,7 +272,7 @@ func acceptQueue(v view) *hakaru.Void {
 		if counted && dropped > 0 {
 			return &hakaru.Void{
 				Reason:   hakaru.VoidAcceptQueue,
-				Evidence: fmt.Sprintf("the accept queue of %s overflowed: the kernel dropped %.0f connection attempts at its listener", s, dropped),
+				Evidence: fmt.Sprintf("the accept queue of %s overflowed: the kernel dropped %.0f connection attempts at its listener", hakaru.TheService(s), dropped),
 				Hint:     "such a trial measures TCP's back-off, not the service: raise its listen backlog (and net.core.somaxconn), or use fewer connections",
 			}
 		}
@@ -331,7 +331,7 @@ func throttled(v view) *hakaru.Void {
 		if t := v.total(hakaru.CounterThrottled, s); v.seconds > 0 && t/v.seconds > throttledVoid {
 			return &hakaru.Void{
 				Reason:   hakaru.VoidThrottled,
-				Evidence: fmt.Sprintf("%s was throttled for %s of %s by a CPU quota that the experiment did not set", s, unit.Duration(seconds(t)), unit.Duration(seconds(v.seconds))),
+				Evidence: fmt.Sprintf("%s was throttled for %s of %s by a CPU quota that the experiment did not set", who(s), unit.Duration(seconds(t)), unit.Duration(seconds(v.seconds))),
 				Hint:     "measure outside of the quota, or make it part of the experiment",
 			}
 		}
@@ -363,6 +363,14 @@ func others(v view) *hakaru.Void {
 		Evidence: fmt.Sprintf("other programs took %s of the machine's CPUs", unit.Share(share)),
 		Hint:     "wait for a quieter machine, or make cpu_per_request the goal, which suffers less",
 	}
+}
+
+// who names the owner of a counter within a sentence.
+func who(of string) string {
+	if of == hakaru.OfGenerator {
+		return "the load generator"
+	}
+	return hakaru.TheService(of)
 }
 
 // kinds lists error counts, the most frequent first.

@@ -89,7 +89,7 @@ func TestVoid(t *testing.T) {
 		}, hakaru.VoidLoadErrors, "4 errors the load host made (4 load ports)"},
 		{"accept queue, by listener, from the first connection on", func(s *situation) {
 			s.counters[[2]string{hakaru.CounterListenOverflow, "app"}] = 5
-		}, hakaru.VoidAcceptQueue, "accept queue of app overflowed: the kernel dropped 30"},
+		}, hakaru.VoidAcceptQueue, "accept queue of service app overflowed: the kernel dropped 30"},
 		{"overflow of another program's queue is not ours", func(s *situation) {
 			s.counters[[2]string{hakaru.CounterListenOverflow, hakaru.OfHost}] = 5
 		}, "", ""},

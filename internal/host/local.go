@@ -99,7 +99,7 @@ func (l *Local) Up(ctx context.Context, b hakaru.Bundle) (hakaru.Place, error) {
 		var start *service.StartError
 		if errors.As(err, &start) {
 			return hakaru.Place{}, &NotStarted{
-				Message: fmt.Sprintf("start service %s: %s", start.Service, start.Why),
+				Message: fmt.Sprintf("start %s: %s", hakaru.TheService(start.Service), start.Why),
 				Hint:    start.Hint, Output: start.Output,
 			}
 		}

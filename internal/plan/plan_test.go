@@ -317,7 +317,7 @@ void: void trials prevail: 4 blocks dropped and 2 complete; the last one, of c, 
 			return voided(t, hakaru.VoidNotStarted)
 		}, `
 1: a- a2- a3-
-no_start: baseline a was void in all 3 attempts of a calibration trial (not_started): made so`},
+no_start: the baseline a was void in all 3 attempts of a calibration trial (not_started): made so`},
 		{"calibration disturbed", nil, func(t hakaru.Trial) hakaru.Result {
 			if t.Block == 2 {
 				return voided(t, hakaru.VoidOthers)
@@ -326,7 +326,7 @@ no_start: baseline a was void in all 3 attempts of a calibration trial (not_star
 		}, `
 1: a
 2: a- a2- a3-
-void: baseline a was void in all 3 attempts of a calibration trial (others): made so`},
+void: the baseline a was void in all 3 attempts of a calibration trial (others): made so`},
 		{"no calibration, the baseline dies", func(e *hakaru.Experiment) { e.Design.Calibrate = 0 }, func(t hakaru.Trial) hakaru.Result {
 			if t.Variant == "a" {
 				return voided(t, hakaru.VoidDied)
@@ -334,7 +334,7 @@ void: baseline a was void in all 3 attempts of a calibration trial (others): mad
 			return good(t)
 		}, `
 1: b c a- a2- a3-
-void: baseline a was void in all 3 attempts (died): made so`},
+void: the baseline a was void in all 3 attempts (died): made so`},
 		{"no other variant is usable", nil, func(t hakaru.Trial) hakaru.Result {
 			if t.Variant != "a" {
 				return voided(t, hakaru.VoidProof)

@@ -82,7 +82,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 				continue
 			}
 			if err := ctx.Err(); err != nil {
-				return nil, fmt.Errorf("start service %s: %w", u.spec.Service, err)
+				return nil, fmt.Errorf("start %s: %w", hakaru.TheService(u.spec.Service), err)
 			}
 			return nil, s.startError(u, fmt.Sprintf("it did not become ready within %s: %s", limit, last),
 				"see the last lines of its output; a longer start is allowed by ready: {timeout: …}")

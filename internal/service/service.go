@@ -71,7 +71,7 @@ type StartError struct {
 
 // Error is one sentence, followed by the last lines of the service's output.
 func (e *StartError) Error() string {
-	text := fmt.Sprintf("start service %s: %s", e.Service, e.Why)
+	text := fmt.Sprintf("start %s: %s", hakaru.TheService(e.Service), e.Why)
 	if e.Output != "" {
 		text += "\nlast output:\n    " + strings.ReplaceAll(e.Output, "\n", "\n    ")
 	}
@@ -213,7 +213,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 			continue
 		}
 		if err := makeCgroup(r.Cgroup); err != nil {
-			s.warn("no_cgroup", fmt.Sprintf("no cgroup for service %s: %v", r.Service, err))
+			s.warn("no_cgroup", fmt.Sprintf("no cgroup for %s: %v", hakaru.TheService(r.Service), err))
 			r.Cgroup = ""
 		}
 	}

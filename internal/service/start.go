@@ -75,7 +75,7 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 		return &StartError{Service: spec.Service, Why: why, Hint: hint}
 	}
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("start service %s: %w", spec.Service, err)
+		return fmt.Errorf("start %s: %w", hakaru.TheService(spec.Service), err)
 	}
 	if len(spec.Argv) == 0 || spec.Argv[0] == "" {
 		return fail("it has no command", "")
@@ -161,7 +161,7 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 		dir := u.group.Cgroup
 		u.group.Cgroup = ""
 		if second := s.launch.do(u.spec.CPUs, start); second == nil {
-			s.warn("no_cgroup", fmt.Sprintf("service %s could not be started in cgroup %s (%v) and runs without one", u.spec.Service, dir, err))
+			s.warn("no_cgroup", fmt.Sprintf("%s could not be started in cgroup %s (%v) and runs without one", hakaru.TheService(u.spec.Service), dir, err))
 			err = nil
 		}
 	}

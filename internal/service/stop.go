@@ -37,7 +37,7 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 		}
 		for _, u := range s.units {
 			if err := u.out.finish(); err != nil {
-				s.leave("output", fmt.Sprintf("read the output of service %s: %v", u.spec.Service, err))
+				s.leave("output", fmt.Sprintf("read the output of %s: %v", hakaru.TheService(u.spec.Service), err))
 			}
 			s.left.Outputs = append(s.left.Outputs, u.out.result(u.spec.Service))
 		}
@@ -64,16 +64,16 @@ func (s *Stack) stopUnit(ctx context.Context, u *unit) {
 	if !alreadyEnded {
 		signal, err := signalByName(u.spec.Stop.Signal)
 		if err != nil {
-			s.leave("stop_signal", fmt.Sprintf("stop service %s: %v; TERM was sent", name, err))
+			s.leave("stop_signal", fmt.Sprintf("stop %s: %v; TERM was sent", hakaru.TheService(name), err))
 		}
 		forced = !s.askToEnd(ctx, u, signal)
 		if forced {
-			s.leave("killed", fmt.Sprintf("service %s did not end within its grace after %s and was killed", name, unix.SignalName(signal)))
+			s.leave("killed", fmt.Sprintf("%s did not end within its grace after %s and was killed", hakaru.TheService(name), unix.SignalName(signal)))
 		}
 	}
 	rest, err := u.group.Members()
 	if err != nil {
-		s.leave("processes", fmt.Sprintf("stop service %s: %v", name, err))
+		s.leave("processes", fmt.Sprintf("stop %s: %v", hakaru.TheService(name), err))
 	}
 	if len(rest) > 0 && !forced {
 		// Children of a main process that ended well get a moment to follow it,
@@ -86,11 +86,11 @@ func (s *Stack) stopUnit(ctx context.Context, u *unit) {
 			if forcedRest {
 				how = "had to be killed"
 			}
-			s.leave("left_behind", fmt.Sprintf("the main process of service %s ended and left %s, which %s", name, what, how))
+			s.leave("left_behind", fmt.Sprintf("the main process of %s ended and left %s, which %s", hakaru.TheService(name), what, how))
 		}
 	}
 	if err := endGroup(u.group, killLimit); err != nil {
-		s.leave("not_ended", fmt.Sprintf("stop service %s: %v", name, err))
+		s.leave("not_ended", fmt.Sprintf("stop %s: %v", hakaru.TheService(name), err))
 	}
 	// The main process cannot be alive after endGroup but in an uninterruptible
 	// sleep, which Wait must not share.
@@ -226,7 +226,7 @@ func (s *Stack) nothingLeft() bool {
 			continue
 		}
 		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
-			s.leave("socket_file", fmt.Sprintf("service %s left its socket %s behind", u.spec.Service, path))
+			s.leave("socket_file", fmt.Sprintf("%s left its socket %s behind", hakaru.TheService(u.spec.Service), path))
 		}
 	}
 	return clean

@@ -97,14 +97,14 @@ func sweepOne(files registry, name, boot string) ([]hakaru.Warning, error) {
 		}
 		members, err := g.Members()
 		if err != nil {
-			return warnings, fmt.Errorf("sweep leftovers of service %s: %w", u.Service, err)
+			return warnings, fmt.Errorf("sweep leftovers of %s: %w", hakaru.TheService(u.Service), err)
 		}
 		if len(members) > 0 {
 			warnings = append(warnings, hakaru.Warning{Code: "swept", Message: fmt.Sprintf(
-				"service %s of an agent that was killed (pid %d) was still running and has been ended: %s", u.Service, rec.Owner.PID, describeAll(members))})
+				"%s of an agent that was killed (pid %d) was still running and has been ended: %s", hakaru.TheService(u.Service), rec.Owner.PID, describeAll(members))})
 		}
 		if err := endGroup(g, killLimit); err != nil {
-			return warnings, fmt.Errorf("sweep leftovers of service %s: %w", u.Service, err)
+			return warnings, fmt.Errorf("sweep leftovers of %s: %w", hakaru.TheService(u.Service), err)
 		}
 	}
 	w, err := sweepPorts(rec)

@@ -58,7 +58,7 @@ func newSampler(place hakaru.Place) (_ *sampler, err error) {
 	}
 	for _, u := range s.units {
 		if u.cpu == nil {
-			s.warn("no_cgroup", fmt.Sprintf("service %s has no cgroup: its CPU time is the sum over its processes in steps of 10 ms, without what a process used since the last look before it ended unseen", u.name))
+			s.warn("no_cgroup", fmt.Sprintf("%s has no cgroup: its CPU time is the sum over its processes in steps of 10 ms, without what a process used since the last look before it ended unseen", hakaru.TheService(u.name)))
 		}
 	}
 	return s, nil
@@ -104,7 +104,7 @@ func (s *sampler) sample(values []float64, final bool) error {
 	width := s.unitWidth()
 	for i, u := range s.units {
 		if err := u.sample(values[i*width:(i+1)*width], s.first, final); err != nil {
-			return fmt.Errorf("service %s: %w", u.name, err)
+			return fmt.Errorf("%s: %w", hakaru.TheService(u.name), err)
 		}
 		if exit, ended := u.mainEnded(); ended {
 			if _, known := s.exits[u.name]; !known {

@@ -302,7 +302,7 @@ func (s *unitSampler) tooMany() {
 	if !s.many {
 		s.many = true
 		s.notes = append(s.notes, hakaru.Warning{Code: "threads_skipped", Message: fmt.Sprintf(
-			"service %s has more than %d threads: waiting time and the busiest thread are those of the first %d", s.name, maxThreads, maxThreads)})
+			"%s has more than %d threads: waiting time and the busiest thread are those of the first %d", hakaru.TheService(s.name), maxThreads, maxThreads)})
 	}
 }
 
@@ -335,7 +335,7 @@ func (s *unitSampler) pss(rss uint64) float64 {
 		}
 		if !ok {
 			s.notes = append(s.notes, hakaru.Warning{Code: "memory_rss", Message: fmt.Sprintf(
-				"service %s: proportional memory cannot be read (%v): memory is the sum of resident sizes, in which shared pages count once per process", s.name, err)})
+				"%s: proportional memory cannot be read (%v): memory is the sum of resident sizes, in which shared pages count once per process", hakaru.TheService(s.name), err)})
 			return float64(rss)
 		}
 		sum += kb << 10
