@@ -68,7 +68,7 @@ func main() {
 func run(ctx context.Context) error {
 	hakaru := flag.String("hakaru", "bin/hakaru", "the program")
 	runs := flag.Int("runs", 20, "how often")
-	work := flag.Int("work", 5000, "rounds of work per request of the baseline")
+	work := flag.Int("work", 1000, "rounds of work per request of the baseline")
 	flag.Parse()
 
 	dir, err := os.MkdirTemp("", "hakaru-aa-")

@@ -90,6 +90,7 @@ func stallEnd(now, stall, every time.Duration) (time.Duration, bool) {
 type thread struct {
 	timer *timer
 	sync  *os.File // only for the handler fsync
+	sum   uint64   // of compute
 }
 
 func newThread(cfg Config) (*thread, error) {
@@ -125,6 +126,9 @@ func (t *thread) work(cfg *Config) error {
 	if cfg.CPU > 0 {
 		burn(cfg.CPU)
 	}
+	if cfg.Work > 0 {
+		t.sum = compute(t.sum, cfg.Work)
+	}
 	if cfg.Alloc > 0 {
 		touch(cfg.Alloc)
 	}
@@ -149,6 +153,23 @@ func (t *thread) stall(cfg *Config) error {
 
 // syncBlock is what the handler fsync writes, one page; read only.
 var syncBlock [4096]byte
+
+// roundSteps makes a round about a microsecond on today's CPUs.
+const roundSteps = 400
+
+// compute does a fixed amount of computation, xorshift64 (Marsaglia 2003): the
+// CPU time it takes changes with the speed of the CPU, as any program's does,
+// where burn takes the same CPU time on every CPU. The result is handed on so
+// that the work cannot be left out.
+func compute(seed uint64, rounds int) uint64 {
+	x := seed | 1
+	for range rounds * roundSteps {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	return x
+}
 
 // touch allocates n bytes and writes to each page, so that they are really
 // there.

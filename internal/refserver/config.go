@@ -27,6 +27,7 @@ type Config struct {
 	Handler     string        `json:"handler"`      // one of Handlers
 	Wait        time.Duration `json:"wait"`         // per request, on the clock
 	CPU         time.Duration `json:"cpu"`          // per request, of CPU time
+	Work        int           `json:"work"`         // per request, in rounds of a fixed computation
 	Stall       time.Duration `json:"stall"`        // no worker answers for this long …
 	StallEvery  time.Duration `json:"stall_every"`  // … at the beginning of every such period
 	ErrorRate   float64       `json:"error_rate"`   // share of answers that are 500, evenly spaced
@@ -34,7 +35,7 @@ type Config struct {
 	Grace       time.Duration `json:"grace"`        // a draining worker ends after this at the latest
 }
 
-// Names of handlers. What a request costs is set by wait, cpu, stall,
+// Names of handlers. What a request costs is set by wait, cpu, work, stall,
 // error-rate and alloc under every handler; the name says what the service is
 // about, which the setting of the same name must then support. Only fsync adds
 // a cost of its own.
@@ -58,6 +59,7 @@ const (
 	maxProcesses = 1000
 	maxThreads   = 10000
 	maxAlloc     = 1 << 30
+	maxWork      = 1_000_000_000
 	maxDuration  = 1000 * time.Hour
 )
 
@@ -103,6 +105,7 @@ func Keys() []Key {
 		{"handler", "NAME", strings.Join(Handlers(), ", "), setHandler, func(c *Config) string { return c.Handler }},
 		{"wait", "DURATION", "time each request waits", duration(func(c *Config) *time.Duration { return &c.Wait }), length(func(c *Config) time.Duration { return c.Wait })},
 		{"cpu", "DURATION", "CPU time each request burns", duration(func(c *Config) *time.Duration { return &c.CPU }), length(func(c *Config) time.Duration { return c.CPU })},
+		{"work", "ROUNDS", "fixed computation of each request, in rounds of about a microsecond", number(0, maxWork, func(c *Config) *int { return &c.Work }), whole(func(c *Config) int { return c.Work })},
 		{"stall", "DURATION", "nothing is answered for so long in every period", duration(func(c *Config) *time.Duration { return &c.Stall }), length(func(c *Config) time.Duration { return c.Stall })},
 		{"stall-every", "DURATION", "the period of stall", duration(func(c *Config) *time.Duration { return &c.StallEvery }), length(func(c *Config) time.Duration { return c.StallEvery })},
 		{"error-rate", "SHARE", "share of answers that are 500, evenly spaced: 0.01 or 1%", share(func(c *Config) *float64 { return &c.ErrorRate }), part(func(c *Config) float64 { return c.ErrorRate })},
@@ -194,6 +197,7 @@ func (c Config) filled() Config {
 }
 
 func parseListen(v string) (string, error) {
+	v = strings.TrimPrefix(v, "tcp://") // as a leased socket's URL has it
 	if path, ok := strings.CutPrefix(v, "unix:"); ok {
 		if path == "" {
 			return "", errors.New("unix: needs a path")

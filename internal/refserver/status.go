@@ -27,6 +27,7 @@ type Status struct {
 	Handler      string            `json:"handler"`
 	Wait         float64           `json:"wait_seconds"`
 	CPU          float64           `json:"cpu_seconds"`
+	Work         int               `json:"work_rounds"`
 	Stall        float64           `json:"stall_seconds"`
 	StallEvery   float64           `json:"stall_every_seconds"`
 	ErrorRate    float64           `json:"error_rate"`
@@ -55,7 +56,7 @@ func (w *worker) status() Status {
 		AskedProcesses: int(w.board.asked.Load()), Threads: cap(w.handler.threads), Log: c.Log,
 		MaxRequests: c.MaxRequests, MaxLifetime: c.MaxLifetime.Seconds(), Jitter: c.Jitter,
 		AskedBacklog: c.Backlog, Listen: w.setup.Listen, Handler: c.Handler,
-		Wait: c.Wait.Seconds(), CPU: c.CPU.Seconds(), Stall: c.Stall.Seconds(), StallEvery: c.StallEvery.Seconds(),
+		Wait: c.Wait.Seconds(), CPU: c.CPU.Seconds(), Work: c.Work, Stall: c.Stall.Seconds(), StallEvery: c.StallEvery.Seconds(),
 		ErrorRate: c.ErrorRate, Alloc: c.Alloc, Grace: c.Grace.Seconds(), Started: w.board.started.Load(),
 		Backlog:  w.queue(),
 		Settings: map[string]string{}, Workers: []WorkerStatus{},
