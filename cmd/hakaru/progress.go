@@ -191,10 +191,22 @@ func (p *progress) planned(f *hakaru.Frozen) {
 	}
 }
 
-// looks tells the verdicts as they fall.
+// looks tells the verdicts as they fall and, when a block is complete, the
+// estimates so far.
 func (p *progress) looks() {
 	if p.frozen == nil {
 		return
+	}
+	var sofar []string
+	for _, c := range compare.SoFar(p.exp, *p.frozen, p.history) {
+		key := "so far\x00" + hakaru.AtKey(c.At) + "\x00" + c.Base + "\x00" + c.Other
+		if now := fmt.Sprint(c.Blocks); p.said[key] != now {
+			p.said[key] = now
+			sofar = append(sofar, fmt.Sprintf("%s %s", pairName(c), unit.Change(c.Ratio)))
+		}
+	}
+	if len(sofar) > 0 {
+		p.say("  so far, no verdict: %s", strings.Join(sofar, ", "))
 	}
 	for _, c := range compare.Compare(p.exp, *p.frozen, p.history) {
 		if !c.Judged || c.Blocks == 0 {
@@ -206,13 +218,18 @@ func (p *progress) looks() {
 			continue
 		}
 		p.said[key] = now
-		name := c.Other
-		if at := hakaru.AtKey(c.At); at != "" {
-			name += " at " + at
-		}
-		p.say("  after %d blocks: %s against %s %s (%s to %s): %s", c.Blocks, name, c.Base,
+		p.say("  after %d blocks: %s %s (%s to %s): %s", c.Blocks, pairName(c),
 			unit.Change(c.Ratio), unit.Change(c.Low), unit.Change(c.High), verdictWords(c.Verdict))
 	}
+}
+
+// pairName names a pair in its stratum.
+func pairName(c hakaru.Comparison) string {
+	name := c.Other
+	if at := hakaru.AtKey(c.At); at != "" {
+		name += " at " + at
+	}
+	return name + " against " + c.Base
 }
 
 func verdictWords(v hakaru.Verdict) string {
