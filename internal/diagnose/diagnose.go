@@ -173,7 +173,12 @@ func (v view) generatorShare() (share, waited float64) {
 }
 
 // serviceLimited reports whether the service itself was at a limit of the CPU:
-// all of its CPUs, or one by a single thread.
+// it used up its CPUs, or a single thread filled one, or it wanted to and what
+// it lacked was in use by others.
+//
+// Waiting is summed over threads: when a burst of requests wakes many of them
+// they all wait for the first, on a CPU that is idle soon after. So waiting
+// counts only as far as the CPUs of the service were busy.
 func (v view) serviceLimited() bool {
 	l := v.service()
 	cpus := v.cpus
@@ -182,7 +187,15 @@ func (v view) serviceLimited() bool {
 			cpus = min(cpus, own)
 		}
 	}
-	return cpus > 0 && (l.cpu+l.wait)/(cpus*v.seconds) >= serviceAtLimit || l.hot/max(v.seconds, 1e-9) >= serviceAtLimit
+	if cpus == 0 || v.seconds == 0 {
+		return false
+	}
+	// What others used on the service's CPUs, at least: what cannot have been
+	// on the CPUs that the service may not use.
+	elsewhere := (v.cpus - cpus) * v.seconds
+	beside := max(0, v.cpu(hakaru.OfHost)-l.cpu-elsewhere)
+	full := serviceAtLimit * cpus * v.seconds
+	return l.cpu >= full || l.hot >= serviceAtLimit*v.seconds || l.cpu+l.wait >= full && l.cpu+beside >= full
 }
 
 func (v view) serviceErrors() uint64 {

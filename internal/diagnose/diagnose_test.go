@@ -114,9 +114,24 @@ func TestVoid(t *testing.T) {
 		{"generator busy, but the service fills its CPUs", func(s *situation) {
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.48
 			s.counters[[2]string{hakaru.CounterCPUs, hakaru.OfGenerator}] = 1
-			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.6
-			s.counters[[2]string{hakaru.CounterWait, "app"}] = 0.4
+			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.92
 		}, "", ""},
+		{"generator busy, but the service wanted the CPUs that they share", func(s *situation) {
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.4
+			s.counters[[2]string{hakaru.CounterWait, hakaru.OfGenerator}] = 0.6
+			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.5
+			s.counters[[2]string{hakaru.CounterWait, "app"}] = 0.5
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.95
+		}, "", ""},
+		{"threads of the service that wait for each other on an idle CPU are no limit", func(s *situation) {
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.1
+			s.counters[[2]string{hakaru.CounterWait, hakaru.OfGenerator}] = 0.5
+			s.counters[[2]string{hakaru.CounterCPUs, hakaru.OfGenerator}] = 1
+			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.2
+			s.counters[[2]string{hakaru.CounterWait, "app"}] = 1.3
+			s.counters[[2]string{hakaru.CounterCPUs, "app"}] = 1
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.65
+		}, hakaru.VoidGenerator, "had to wait"},
 		{"others took over half", func(s *situation) {
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.8
 		}, hakaru.VoidOthers, "55 %"},
