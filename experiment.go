@@ -71,6 +71,14 @@ type Setting struct {
 	Value   *string `json:"value"` // nil: null
 }
 
+// FullName is the name a setting is written by: in a stack with its service.
+func (s Setting) FullName() string {
+	if s.Service != "" {
+		return s.Service + "." + s.Name
+	}
+	return s.Name
+}
+
 // Factor is a setting with its levels, the first one the baseline's.
 type Factor struct {
 	Name   string    `json:"name"`

@@ -19,8 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hakaru/internal/experiment"
 	"hakaru/internal/host"
+	"hakaru/internal/mistake"
 	"hakaru/internal/refserver"
 )
 
@@ -160,7 +160,7 @@ func (d *door) complain(ctx context.Context, err error) int {
 		say("hakaru: %s\n", no.why)
 		return exitNo
 	}
-	var mistakes experiment.Mistakes
+	var mistakes mistake.List
 	if errors.As(err, &mistakes) {
 		say("%s", mistakes.Error())
 		if !strings.HasSuffix(mistakes.Error(), "\n") {

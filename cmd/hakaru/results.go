@@ -13,7 +13,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
-	"hakaru/internal/experiment"
+	"hakaru/internal/render"
 	"hakaru/internal/report"
 	"hakaru/internal/store"
 )
@@ -192,7 +192,7 @@ func reportInput(ctx context.Context, st *store.Store, run hakaru.Run) (report.I
 		if s.Winner == "" || s.Winner == exp.Baseline || in.Diff[s.Winner] != "" {
 			continue
 		}
-		if in.Diff[s.Winner], err = experiment.Diff(exp, s.Winner); err != nil {
+		if in.Diff[s.Winner], err = render.Diff(exp, s.Winner); err != nil {
 			return report.Input{}, fmt.Errorf("work out the change for %s: %w", s.Winner, err)
 		}
 	}

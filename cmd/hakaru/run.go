@@ -11,9 +11,10 @@ import (
 	"hakaru"
 	"hakaru/internal/campaign"
 	"hakaru/internal/compare"
-	"hakaru/internal/experiment"
 	"hakaru/internal/host"
+	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
+	"hakaru/internal/render"
 	"hakaru/internal/report"
 	"hakaru/internal/store"
 )
@@ -238,7 +239,7 @@ func carriedOut(exp *hakaru.Experiment) error {
 	if len(exp.NotYet) == 0 {
 		return nil
 	}
-	return fmt.Errorf("this experiment cannot be run yet:\n%w", experiment.Mistakes(exp.NotYet))
+	return fmt.Errorf("this experiment cannot be run yet:\n%w", mistake.List(exp.NotYet))
 }
 
 // dryRun prints what a run would do.
@@ -248,7 +249,7 @@ func (d *door) dryRun(exp *hakaru.Experiment) error {
 	return report.Outline(d.stdout, report.OutlineInput{
 		Experiment: *exp, Blocks: plan.Outline(exp), Trials: trials, PerTrial: per, AtMost: atMost,
 		Render: func(variant string, at map[string]string) (hakaru.Bundle, hakaru.LoadSpec, error) {
-			bundle, load, _, err := experiment.Render(exp, variant, at)
+			bundle, load, _, err := render.Trial(exp, variant, at)
 			return bundle, load, err
 		},
 	})

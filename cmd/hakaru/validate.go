@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hakaru/internal/campaign"
-	"hakaru/internal/experiment"
+	"hakaru/internal/grammar"
+	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
 	"hakaru/internal/unit"
 )
@@ -29,7 +30,7 @@ func (d *door) validateCommand() *cobra.Command {
 			fmt.Fprintf(d.stdout, "%s: %d variants, %d strata, %d comparisons; at most %d trials, about %s\n",
 				exp.Name, len(exp.Variants), len(exp.Strata), len(exp.Pairs)*len(exp.Strata), trials, unit.Duration(atMost))
 			if len(exp.NotYet) > 0 {
-				fmt.Fprintf(d.stdout, "understood, and not to be run yet:\n%s\n", experiment.Mistakes(exp.NotYet))
+				fmt.Fprintf(d.stdout, "understood, and not to be run yet:\n%s\n", mistake.List(exp.NotYet))
 			}
 			return nil
 		},
@@ -47,7 +48,7 @@ func (d *door) schemaCommand() *cobra.Command {
   # yaml-language-server: $schema=hakaru.schema.json`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			schema, err := experiment.Schema()
+			schema, err := grammar.Schema()
 			if err != nil {
 				return err
 			}

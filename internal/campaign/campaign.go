@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"hakaru"
-	"hakaru/internal/experiment"
 	"hakaru/internal/host"
 	"hakaru/internal/link"
 	"hakaru/internal/plan"
+	"hakaru/internal/render"
 	"hakaru/internal/trial"
 )
 
@@ -201,7 +201,7 @@ const startAndStop = 500 * time.Millisecond
 
 // Guess is the time of one trial before one has been run.
 func Guess(exp *hakaru.Experiment) time.Duration {
-	_, load, _, err := experiment.Render(exp, exp.Baseline, exp.Strata[0])
+	_, load, _, err := render.Trial(exp, exp.Baseline, exp.Strata[0])
 	if err != nil {
 		return startAndStop
 	}
@@ -249,7 +249,7 @@ func (c *conduct) trial(ctx context.Context, t hakaru.Trial) error {
 
 // Specify renders a trial.
 func Specify(exp *hakaru.Experiment, t hakaru.Trial) (trial.Spec, error) {
-	bundle, load, asks, err := experiment.Render(exp, t.Variant, t.At)
+	bundle, load, asks, err := render.Trial(exp, t.Variant, t.At)
 	if err != nil {
 		return trial.Spec{}, fmt.Errorf("render variant %s: %w", t.Variant, err)
 	}

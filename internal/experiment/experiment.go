@@ -2,10 +2,10 @@
 // flags that stand for one) into a hakaru.Experiment, or into all the mistakes in
 // it at once, each with line, column and a hint.
 //
-// It also renders an experiment: what one variant under one stratum means as
-// command lines, files, load and proofs (render.go), and what a variant changes
-// in the person's config (diff.go). The shape of the file is in document.go, from
-// which the editor schema is made as well (schema.go).
+// The shape of the file is internal/grammar's; here is what its parts mean
+// together: names are declared and used, factors are crossed and filtered, every
+// setting can reach a service, and whatever would be run can be rendered
+// (internal/render).
 //
 // It reads no file itself, asks no clock and starts nothing: contents of config
 // files come through Options.Read. What the grammar has and hakaru cannot carry
@@ -20,7 +20,10 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/grammar"
 	"hakaru/internal/kind"
+	"hakaru/internal/mistake"
+	"hakaru/internal/yamltree"
 )
 
 // Options say where a file stands, and override what is in it.
@@ -42,22 +45,22 @@ type Options struct {
 // Parse reads an experiment file. An error of type Mistakes is about what the
 // person wrote; any other is about hakaru itself.
 func Parse(file string, src []byte, opt Options) (*hakaru.Experiment, error) {
-	s := newSource(file, string(src))
-	d := &decoder{source: s, places: map[string]place{}, wrong: map[string]bool{}}
-	root, partial := s.readTree(string(src))
-	var doc document
+	s := mistake.NewSource(file, string(src))
+	d := grammar.NewDecoder(s)
+	root, partial := yamltree.Read(s, string(src))
+	var doc grammar.Document
 	switch {
 	case root == nil:
-		return nil, s.sorted()
-	case root.kind == nullNode && !partial:
-		s.mistake(place{line: 1, column: 1}, "empty", "the file is empty", "see docs/experiment-file.md for an example")
-	case root.kind != nullNode:
-		d.decode(root, &doc, "")
+		return nil, s.Sorted()
+	case root.Kind == yamltree.Null && !partial:
+		s.Mistake(mistake.Place{Line: 1, Column: 1}, "empty", "the file is empty", "see docs/experiment-file.md for an example")
+	case root.Kind != yamltree.Null:
+		d.Decode(root, &doc, "")
 	}
-	if partial || root.kind != mapNode {
-		return nil, s.sorted()
+	if partial || root.Kind != yamltree.Map {
+		return nil, s.Sorted()
 	}
-	b := &builder{decoder: d, doc: doc, opt: opt, seed: hashOf(string(src))}
+	b := &builder{Decoder: d, doc: doc, opt: opt, seed: hashOf(string(src))}
 	b.exp = &hakaru.Experiment{
 		Name:    experimentName(file, opt.Dir),
 		Sources: []hakaru.File{{Path: file, Content: string(src)}},
@@ -89,18 +92,18 @@ func hashOf(text string) uint64 {
 
 // builder makes an Experiment of a document.
 type builder struct {
-	*decoder
-	doc   document
+	*grammar.Decoder
+	doc   grammar.Document
 	opt   Options
 	seed  uint64
 	exp   *hakaru.Experiment
 	kinds *kind.Catalogue
 
-	services []serviceDoc // as written, in the order of exp.Services
+	services []grammar.Service // as written, in the order of exp.Services
 	// settingPlaces are where each setting was written first, by its full name,
 	// and valuePlaces where each of its values was.
-	settingPlaces map[string]place
-	valuePlaces   map[string]map[string]place
+	settingPlaces map[string]mistake.Place
+	valuePlaces   map[string]map[string]mistake.Place
 	varied        []string // full names of settings of factors and variants, in order
 	based         []string // those of base
 }
@@ -112,9 +115,9 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 		return nil, fmt.Errorf("read what is known about kinds: %w", err)
 	}
 	b.kinds = kinds
-	b.settingPlaces = map[string]place{}
-	b.valuePlaces = map[string]map[string]place{}
-	b.exp.Question = b.doc.Question.value
+	b.settingPlaces = map[string]mistake.Place{}
+	b.valuePlaces = map[string]map[string]mistake.Place{}
+	b.exp.Question = b.doc.Question.Value
 	b.exp.Dir = b.opt.Dir
 
 	b.buildServices()
@@ -131,26 +134,26 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 	b.checkNames()
 	b.checkSettings()
 	// What a trial would need is only worth a look in a file without mistakes.
-	if len(b.mistakes) == 0 {
+	if len(b.Mistakes) == 0 {
 		b.checkRendering()
 	}
-	if len(b.mistakes) > 0 {
-		return nil, b.sorted()
+	if len(b.Mistakes) > 0 {
+		return nil, b.Sorted()
 	}
-	b.exp.NotYet = b.notYet
+	b.exp.NotYet = b.NotYet
 	return b.exp, nil
 }
 
 // at returns where a key was written, or the beginning of the file.
-func (b *builder) at(path string) place {
-	if p, ok := b.places[path]; ok {
+func (b *builder) at(path string) mistake.Place {
+	if p, ok := b.Places[path]; ok {
 		return p
 	}
-	return place{line: 1, column: 1}
+	return mistake.Place{Line: 1, Column: 1}
 }
 
 // written reports whether a key is in the file, be it with a mistake in it.
 func (b *builder) written(path string) bool {
-	_, ok := b.places[path]
+	_, ok := b.Places[path]
 	return ok
 }

@@ -15,6 +15,8 @@ import (
 
 	"hakaru"
 	"hakaru/internal/experiment"
+	"hakaru/internal/mistake"
+	"hakaru/internal/render"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -106,18 +108,18 @@ func TestGood(t *testing.T) {
 				at := exp.Strata[i%len(exp.Strata)]
 				var r rendered
 				var err error
-				r.Bundle, r.Load, r.Asks, err = experiment.Render(exp, v.Name, at)
+				r.Bundle, r.Load, r.Asks, err = render.Trial(exp, v.Name, at)
 				if err != nil {
 					r.Error = err.Error()
 					if len(exp.NotYet) == 0 {
 						t.Errorf("render %s: %v", v.Name, err)
 					}
 				}
-				if r.Diff, err = experiment.Diff(exp, v.Name); err != nil && len(exp.NotYet) == 0 {
+				if r.Diff, err = render.Diff(exp, v.Name); err != nil && len(exp.NotYet) == 0 {
 					t.Errorf("diff %s: %v", v.Name, err)
 				}
 				// The store's copy renders the same.
-				again, load, asks, _ := experiment.Render(&back, v.Name, at)
+				again, load, asks, _ := render.Trial(&back, v.Name, at)
 				if diff := cmp.Diff([]any{r.Bundle, r.Load, r.Asks}, []any{again, load, asks}); diff != "" {
 					t.Errorf("rendered from the store's copy:\n%s", diff)
 				}
@@ -147,7 +149,7 @@ func TestBad(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = experiment.Parse(filepath.Base(path), src, options())
-			mistakes, ok := errors.AsType[experiment.Mistakes](err)
+			mistakes, ok := errors.AsType[mistake.List](err)
 			if !ok || len(mistakes) == 0 {
 				t.Fatalf("%s: error %v, want mistakes", path, err)
 			}

@@ -7,7 +7,11 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/grammar"
 	"hakaru/internal/kind"
+	"hakaru/internal/mistake"
+	"hakaru/internal/render"
+	"hakaru/internal/yamltree"
 )
 
 // Flags are an experiment without a file, as the command line says it:
@@ -33,88 +37,88 @@ type Flags struct {
 // are ports. Without an answer to wait for that the kind knows, the service is
 // ready when the URL of the load answers.
 func FromFlags(f Flags) (*hakaru.Experiment, error) {
-	s := newSource("", "")
-	d := &decoder{source: s, places: map[string]place{}, wrong: map[string]bool{}}
-	flag := func(name string) place { return place{file: name} }
-	value := func(name, content string) text {
+	s := mistake.NewSource("", "")
+	d := grammar.NewDecoder(s)
+	flag := func(name string) mistake.Place { return mistake.Place{Flag: name} }
+	value := func(name, content string) grammar.Text {
 		if content == "" {
-			return text{}
+			return grammar.Text{}
 		}
-		return text{true, content, flag(name)}
+		return grammar.Written(content, flag(name))
 	}
 	pair := func(name, content string) (key, rest string, ok bool) {
 		key, rest, ok = strings.Cut(content, "=")
 		if !ok || key == "" {
-			s.mistake(flag(name+" "+content), "bad-flag", name+" takes NAME=VALUE", "")
+			s.Mistake(flag(name+" "+content), "bad-flag", name+" takes NAME=VALUE", "")
 			return "", "", false
 		}
 		return key, rest, true
 	}
-	b := &builder{decoder: d, opt: f.Options, exp: &hakaru.Experiment{}}
+	b := &builder{Decoder: d, opt: f.Options, exp: &hakaru.Experiment{}}
 	kinds, err := kind.Load()
 	if err != nil {
 		return nil, fmt.Errorf("read what is known about kinds: %w", err)
 	}
 	doc := &b.doc
-	doc.Service = &serviceDoc{Settings: value("--settings", f.Settings)}
-	d.places["service"], d.places["service.run"] = flag("--service"), flag("--service")
-	doc.Service.Run.decode(d, &node{kind: scalarNode, text: f.Service, at: flag("--service")}, "--service")
+	doc.Service = &grammar.Service{Settings: value("--settings", f.Settings)}
+	d.Places["service"], d.Places["service.run"] = flag("--service"), flag("--service")
+	doc.Service.Run.Decode(d, &yamltree.Node{Kind: yamltree.Scalar, Text: f.Service, At: flag("--service")}, "--service")
 
 	for _, content := range f.Factors {
 		name, list, ok := pair("--factor", content)
 		if !ok {
 			continue
 		}
-		d.places["factors"] = flag("--factor")
-		if doc.Factors.has(name) {
-			s.mistake(flag("--factor "+content), "duplicate", name+" is given twice", "write all its levels after one --factor")
+		d.Places["factors"] = flag("--factor")
+		if doc.Factors.Has(name) {
+			s.Mistake(flag("--factor "+content), "duplicate", name+" is given twice", "write all its levels after one --factor")
 			continue
 		}
-		var l levels
+		var l grammar.Levels
 		for _, one := range strings.Split(list, ",") {
-			n := &node{kind: scalarNode, text: one, at: flag("--factor " + content)}
+			n := &yamltree.Node{Kind: yamltree.Scalar, Text: one, At: flag("--factor " + content)}
 			if one == "null" {
-				n.kind = nullNode
+				n.Kind = yamltree.Null
 			}
-			l.add(d, name, "", n, name)
+			l.Add(d, name, "", n, name)
 		}
-		doc.Factors.keys = append(doc.Factors.keys, name)
-		doc.Factors.places = append(doc.Factors.places, flag("--factor "+content))
-		doc.Factors.values = append(doc.Factors.values, l)
+		doc.Factors.Keys = append(doc.Factors.Keys, name)
+		doc.Factors.Places = append(doc.Factors.Places, flag("--factor "+content))
+		doc.Factors.Values = append(doc.Factors.Values, l)
 	}
 	for _, content := range f.Base {
 		if name, v, ok := pair("--base", content); ok {
 			at := flag("--base " + content)
-			doc.Base = append(doc.Base, settingDoc{name: name, value: &v, nameAt: at, at: at})
+			doc.Base = append(doc.Base, grammar.Setting{Name: name, Value: &v, NameAt: at, At: at})
 		}
 	}
 	for _, content := range f.Limits {
 		if name, v, ok := pair("--limit", content); ok {
 			at := flag("--limit " + content)
-			doc.Limits.keys = append(doc.Limits.keys, name)
-			doc.Limits.places = append(doc.Limits.places, at)
-			doc.Limits.values = append(doc.Limits.values, text{true, v, at})
+			doc.Limits.Keys = append(doc.Limits.Keys, name)
+			doc.Limits.Places = append(doc.Limits.Places, at)
+			doc.Limits.Values = append(doc.Limits.Values, grammar.Written(v, at))
 		}
 	}
 	doc.Goal = value("--goal", f.Goal)
-	doc.Design = &designDoc{Method: value("--method", f.Method)}
+	doc.Design = &grammar.Design{Method: value("--method", f.Method)}
 	if f.Matters != "" {
-		doc.Design.Matters.decode(d, &node{kind: scalarNode, text: f.Matters, at: flag("--matters")}, "--matters")
+		doc.Design.Matters.Decode(d, &yamltree.Node{Kind: yamltree.Scalar, Text: f.Matters, At: flag("--matters")}, "--matters")
 	}
-	d.places["load"], d.places["load.http"] = flag("--url"), flag("--url")
-	doc.Load = &loadDoc{http: &httpDoc{URL: value("--url", f.URL), Status: value("--status", f.Status), Expect: value("--expect", f.Expect)}}
+	d.Places["load"], d.Places["load.http"] = flag("--url"), flag("--url")
+	doc.Load = &grammar.Load{HTTP: &grammar.HTTP{URL: value("--url", f.URL), Status: value("--status", f.Status), Expect: value("--expect", f.Expect)}}
 
-	for _, name := range slices.Concat(mentioned(f.Service), mentioned(f.URL)) {
+	for _, name := range slices.Concat(render.Mentioned(f.Service), render.Mentioned(f.URL)) {
 		name, _, _ = strings.Cut(name, ".")
-		known := slices.ContainsFunc(doc.Service.Ports, func(t text) bool { return t.value == name })
-		if !known && !doc.Factors.has(name) && name != "hakaru" && !slices.ContainsFunc(doc.Base, func(x settingDoc) bool { return x.name == name }) {
-			doc.Service.Ports = append(doc.Service.Ports, text{true, name, flag("--service")})
+		known := slices.ContainsFunc(doc.Service.Ports, func(t grammar.Text) bool { return t.Value == name })
+		if !known && !doc.Factors.Has(name) && name != "hakaru" && !slices.ContainsFunc(doc.Base, func(x grammar.Setting) bool { return x.Name == name }) {
+			doc.Service.Ports = append(doc.Service.Ports, grammar.Written(name, flag("--service")))
 		}
 	}
-	words := doc.Service.Run.list
+	words := doc.Service.Run.List
 	if k := kinds.Guess(words); (k == nil || !k.Built || k.Ready.Get == "") && f.URL != "" {
-		doc.Service.Ready = &readyDoc{Get: value("--url", f.URL), Status: number{true, 200, flag("--url")}}
-		d.places["service.ready"] = flag("--url")
+		doc.Service.Ready = &grammar.Ready{Get: value("--url", f.URL), Status: grammar.Number{Set: true, Value: 200, At: flag("--url")}}
+		d.Places["service.ready"] = flag("--url")
 	}
 	if len(words) > 0 {
 		b.exp.Name = path.Base(words[0])

@@ -9,6 +9,8 @@ import (
 
 	"hakaru"
 	"hakaru/internal/experiment"
+	"hakaru/internal/mistake"
+	"hakaru/internal/render"
 )
 
 func TestFromFlags(t *testing.T) {
@@ -26,7 +28,7 @@ func TestFromFlags(t *testing.T) {
 	if s.Kind != "serve" || cmp.Diff(s.Ports, []string{"http"}) != "" || exp.Goal != hakaru.CPUPerRequest || len(exp.Variants) != 6 || exp.Name != "hakaru" {
 		t.Errorf("got %+v", exp)
 	}
-	bundle, load, _, err := experiment.Render(exp, "processes=2 log=off", map[string]string{})
+	bundle, load, _, err := render.Trial(exp, "processes=2 log=off", map[string]string{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func TestFromFlagsMistakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := experiment.FromFlags(c.flags)
-			mistakes, ok := errors.AsType[experiment.Mistakes](err)
+			mistakes, ok := errors.AsType[mistake.List](err)
 			if !ok {
 				t.Fatalf("error %v, want mistakes", err)
 			}
@@ -106,7 +108,7 @@ func TestOverrides(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, load, _, err := experiment.Render(exp, "b", map[string]string{})
+	bundle, load, _, err := render.Trial(exp, "b", map[string]string{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"hakaru/internal/experiment"
+	"hakaru/internal/mistake"
+	"hakaru/internal/render"
 )
 
 // FuzzParse: no file makes the parser panic, whatever it refuses has a mistake
@@ -30,7 +32,7 @@ func FuzzParse(f *testing.F) {
 		opt.Read = func(string) ([]byte, error) { return []byte("[serve]\nlisten = {http}\nthreads = {x}\n"), nil }
 		exp, err := experiment.Parse("fuzz.yaml", []byte(src), opt)
 		if err != nil {
-			mistakes, ok := errors.AsType[experiment.Mistakes](err)
+			mistakes, ok := errors.AsType[mistake.List](err)
 			if !ok || len(mistakes) == 0 || mistakes.Error() == "" {
 				t.Fatalf("error %v is no mistake", err)
 			}
@@ -55,11 +57,11 @@ func FuzzParse(f *testing.F) {
 				break
 			}
 			for _, at := range exp.Strata[:min(len(exp.Strata), 3)] {
-				if _, _, _, err := experiment.Render(exp, v.Name, at); err != nil {
+				if _, _, _, err := render.Trial(exp, v.Name, at); err != nil {
 					t.Errorf("accepted and not rendered: %v", err)
 				}
 			}
-			if _, err := experiment.Diff(exp, v.Name); err != nil {
+			if _, err := render.Diff(exp, v.Name); err != nil {
 				t.Errorf("accepted and not compared: %v", err)
 			}
 		}

@@ -1,24 +1,18 @@
 package experiment
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/grammar"
+	"hakaru/internal/hint"
+	"hakaru/internal/render"
 )
 
 // maxVariants bounds how many variants factors may be crossed to.
 const maxVariants = 4096
-
-// fullName is the name a setting is written by: in a stack with its service.
-func fullName(s hakaru.Setting) string {
-	if s.Service != "" {
-		return s.Service + "." + s.Name
-	}
-	return s.Name
-}
 
 func (b *builder) stack() bool { return b.written("services") }
 
@@ -32,113 +26,15 @@ func (b *builder) owner(name string) (service, setting string) {
 	return "", name
 }
 
-// setting makes a Setting and remembers where it was written.
-func (b *builder) setting(name, levelName string, value *string, nameAt, valueAt place) hakaru.Setting {
-	service, plain := b.owner(name)
-	s := hakaru.Setting{Service: service, Name: plain, Level: levelName, Value: value}
-	if s.Level == "" {
-		s.Level = "null"
-		if value != nil {
-			s.Level = *value
-		}
-	}
-	if _, seen := b.settingPlaces[name]; !seen {
-		b.settingPlaces[name] = nameAt
-		b.valuePlaces[name] = map[string]place{}
-	}
-	if _, seen := b.valuePlaces[name][s.Level]; !seen {
-		b.valuePlaces[name][s.Level] = valueAt
-	}
-	return s
-}
-
-func (b *builder) buildBase() {
-	for i := range b.exp.Services {
-		service := &b.exp.Services[i]
-		for _, s := range b.services[i].Base {
-			name := s.name
-			if b.stack() {
-				name = service.Name + "." + s.name
-			}
-			service.Base = override(service.Base, b.setting(name, "", s.value, s.nameAt, s.at))
-			b.based = append(b.based, name)
-		}
-	}
-	for _, s := range b.doc.Base {
-		b.addBase(s)
-	}
-	for _, text := range b.opt.Set {
-		at := place{file: "--set " + text}
-		name, value, found := strings.Cut(text, "=")
-		if !found || name == "" {
-			b.mistake(at, "bad-flag", "--set takes name=value", "such as --set processes=4")
-			continue
-		}
-		if _, param := b.exp.Params[name]; param {
-			b.exp.Params[name] = value
-			continue
-		}
-		s := settingDoc{name: name, value: &value, nameAt: at, at: at}
-		if value == "null" {
-			s.value = nil
-		}
-		if b.doc.Factors.has(name) {
-			b.mistake(at, "set-factor", name+" is a factor, so it has no single value", "remove it from factors, or leave --set out")
-			continue
-		}
-		b.addBase(s)
-	}
-}
-
-func (b *builder) addBase(s settingDoc) {
-	one := b.setting(s.name, "", s.value, s.nameAt, s.at)
-	to := 0
-	if b.stack() {
-		if one.Service == "" {
-			var names []string
-			for _, service := range b.exp.Services {
-				names = append(names, service.Name+"."+s.name)
-			}
-			fix := "write one of " + enumerate(names) + ", or put it under params"
-			if before, _, found := strings.Cut(s.name, "."); found {
-				var services []string
-				for _, service := range b.exp.Services {
-					services = append(services, service.Name)
-				}
-				fix = suggest(before, services)
-			}
-			b.mistake(s.nameAt, "whose-setting", fmt.Sprintf("base: no service is known for the setting %s", s.name), fix)
-			return
-		}
-		to = slices.IndexFunc(b.exp.Services, func(service hakaru.Service) bool { return service.Name == one.Service })
-	}
-	if to >= len(b.exp.Services) {
-		return
-	}
-	b.based = append(b.based, s.name)
-	b.exp.Services[to].Base = override(b.exp.Services[to].Base, one)
-}
-
-// override puts a setting in the place of one of the same name, or at the end.
-func override(list []hakaru.Setting, s hakaru.Setting) []hakaru.Setting {
-	for i := range list {
-		if fullName(list[i]) == fullName(s) {
-			list[i] = s
-			return list
-		}
-	}
-	return append(list, s)
-}
-
 // factors turns levels into factors.
-func (b *builder) factors(list dict[levels], settings bool) []hakaru.Factor {
+func (b *builder) factors(list grammar.Dict[grammar.Levels], settings bool) []hakaru.Factor {
 	var out []hakaru.Factor
-	for i, name := range list.keys {
+	for i, name := range list.Keys {
 		f := hakaru.Factor{Name: name}
-		for _, l := range list.values[i] {
-			s := hakaru.Setting{Name: name, Level: l.name, Value: l.value}
+		for _, l := range list.Values[i] {
+			s := hakaru.Setting{Name: name, Level: l.Name, Value: l.Value}
 			if settings {
-				s = b.setting(name, l.name, l.value, list.places[i], l.at)
+				s = b.setting(name, l.Name, l.Value, list.Places[i], l.At)
 			}
 			f.Levels = append(f.Levels, s)
 		}
@@ -154,7 +50,7 @@ func (b *builder) buildStrata() {
 	b.exp.Strata = []map[string]string{{}}
 	for i, f := range b.exp.Levels {
 		if len(b.exp.Strata)*len(f.Levels) > maxVariants {
-			b.mistake(b.doc.At.places[i], "too-many", fmt.Sprintf("at crosses to more than %d strata", maxVariants), "")
+			b.Mistake(b.doc.At.Places[i], "too-many", fmt.Sprintf("at crosses to more than %d strata", maxVariants), "")
 			return
 		}
 		var crossed []map[string]string
@@ -172,10 +68,10 @@ func (b *builder) buildStrata() {
 }
 
 func (b *builder) buildVariants() {
-	b.exp.Design.Method = hakaru.Method(b.design().Method.value)
+	b.exp.Design.Method = hakaru.Method(b.design().Method.Value)
 	switch {
 	case b.written("factors") && b.written("variants"):
-		b.mistake(b.at("variants"), "factors-and-variants", "the file has both factors and variants", "keep one of them: factors are crossed, variants are written out")
+		b.Mistake(b.at("variants"), "factors-and-variants", "the file has both factors and variants", "keep one of them: factors are crossed, variants are written out")
 		b.exp.Factors = b.factors(b.doc.Factors, true)
 		b.writtenVariants()
 	case b.written("factors"):
@@ -197,7 +93,7 @@ func (b *builder) buildVariants() {
 	}
 	for _, v := range b.exp.Variants {
 		for _, s := range v.Settings {
-			if name := fullName(s); !slices.Contains(b.varied, name) {
+			if name := s.FullName(); !slices.Contains(b.varied, name) {
 				b.varied = append(b.varied, name)
 			}
 		}
@@ -212,40 +108,40 @@ func (b *builder) buildVariants() {
 
 func (b *builder) writtenVariants() {
 	docs := b.doc.Variants
-	if len(docs.keys) == 0 && !b.wrong["variants"] {
-		b.mistake(b.at("variants"), "no-variants", "variants is empty", "write variants: {NAME: {setting: value}}")
+	if len(docs.Keys) == 0 && !b.Wrong["variants"] {
+		b.Mistake(b.at("variants"), "no-variants", "variants is empty", "write variants: {NAME: {setting: value}}")
 	}
 	resolved := map[string][]hakaru.Setting{}
 	var resolve func(i int, trail []string) []hakaru.Setting
 	resolve = func(i int, trail []string) []hakaru.Setting {
-		name, doc := docs.keys[i], docs.values[i]
+		name, doc := docs.Keys[i], docs.Values[i]
 		if done, ok := resolved[name]; ok {
 			return slices.Clone(done)
 		}
 		var list []hakaru.Setting
-		if doc.from.set {
-			from := slices.Index(docs.keys, doc.from.value)
+		if doc.From.Set {
+			from := slices.Index(docs.Keys, doc.From.Value)
 			switch {
 			case from < 0:
-				b.mistake(doc.from.at, "unknown-variant", fmt.Sprintf("from: no variant is called %q", doc.from.value), suggest(doc.from.value, docs.keys))
-			case slices.Contains(trail, doc.from.value) || doc.from.value == name:
-				circle := append(slices.Clone(trail), name, doc.from.value)
-				b.mistake(doc.from.at, "circular", "from goes round in a circle: "+strings.Join(circle[slices.Index(circle, doc.from.value):], ", "), "remove one of them")
+				b.Mistake(doc.From.At, "unknown-variant", fmt.Sprintf("from: no variant is called %q", doc.From.Value), hint.Name(doc.From.Value, docs.Keys))
+			case slices.Contains(trail, doc.From.Value) || doc.From.Value == name:
+				circle := append(slices.Clone(trail), name, doc.From.Value)
+				b.Mistake(doc.From.At, "circular", "from goes round in a circle: "+strings.Join(circle[slices.Index(circle, doc.From.Value):], ", "), "remove one of them")
 			default:
 				list = resolve(from, append(slices.Clone(trail), name))
 			}
 		}
-		for _, s := range doc.settings {
-			list = override(list, b.setting(s.name, "", s.value, s.nameAt, s.at))
+		for _, s := range doc.Settings {
+			list = render.Override(list, b.setting(s.Name, "", s.Value, s.NameAt, s.At))
 		}
 		resolved[name] = list
 		return slices.Clone(list)
 	}
-	for i, name := range docs.keys {
+	for i, name := range docs.Keys {
 		if name == "baseline" || name == "previous" {
-			b.mistake(docs.places[i], "reserved-name", fmt.Sprintf("a variant cannot be called %s: the word is used by compare", name), "")
+			b.Mistake(docs.Places[i], "reserved-name", fmt.Sprintf("a variant cannot be called %s: the word is used by compare", name), "")
 		}
-		b.exp.Variants = append(b.exp.Variants, hakaru.Variant{Name: name, From: docs.values[i].from.value, Settings: resolve(i, nil)})
+		b.exp.Variants = append(b.exp.Variants, hakaru.Variant{Name: name, From: docs.Values[i].From.Value, Settings: resolve(i, nil)})
 	}
 }
 
@@ -253,8 +149,8 @@ func (b *builder) writtenVariants() {
 func (b *builder) crossFactors() {
 	factors := b.exp.Factors
 	if len(factors) == 0 {
-		if len(b.doc.Factors.keys) == 0 && !b.wrong["factors"] {
-			b.mistake(b.at("factors"), "no-variants", "factors is empty", "write factors: {setting: [1, 2, 4]}")
+		if len(b.doc.Factors.Keys) == 0 && !b.Wrong["factors"] {
+			b.Mistake(b.at("factors"), "no-variants", "factors is empty", "write factors: {setting: [1, 2, 4]}")
 		}
 		return
 	}
@@ -265,7 +161,7 @@ func (b *builder) crossFactors() {
 	list := []hakaru.Variant{{}}
 	for i, f := range factors {
 		if len(list)*len(f.Levels) > maxVariants {
-			b.mistake(b.doc.Factors.places[i], "too-many", fmt.Sprintf("the factors cross to more than %d variants", maxVariants),
+			b.Mistake(b.doc.Factors.Places[i], "too-many", fmt.Sprintf("the factors cross to more than %d variants", maxVariants),
 				"use design: {method: one-at-a-time}, fewer levels, or steps in a range")
 			return
 		}
@@ -291,21 +187,21 @@ func (b *builder) baseLevels() []hakaru.Setting {
 	for _, f := range b.exp.Factors {
 		list = append(list, f.Levels[0])
 	}
-	for _, s := range b.doc.Baseline.levels {
-		i := slices.IndexFunc(b.exp.Factors, func(f hakaru.Factor) bool { return f.Name == s.name })
+	for _, s := range b.doc.Baseline.Levels {
+		i := slices.IndexFunc(b.exp.Factors, func(f hakaru.Factor) bool { return f.Name == s.Name })
 		if i < 0 {
-			b.mistake(s.nameAt, "unknown-factor", fmt.Sprintf("baseline: no factor is called %q", s.name), suggest(s.name, b.doc.Factors.keys))
+			b.Mistake(s.NameAt, "unknown-factor", fmt.Sprintf("baseline: no factor is called %q", s.Name), hint.Name(s.Name, b.doc.Factors.Keys))
 			continue
 		}
 		var names []string
 		for _, l := range b.exp.Factors[i].Levels {
 			names = append(names, l.Level)
-			if s.value != nil && l.Level == *s.value || s.value == nil && l.Value == nil {
+			if s.Value != nil && l.Level == *s.Value || s.Value == nil && l.Value == nil {
 				list[i] = l
 			}
 		}
-		if s.value != nil && !slices.Contains(names, *s.value) {
-			b.mistake(s.at, "unknown-level", fmt.Sprintf("baseline: %s has no level %q", s.name, *s.value), suggest(*s.value, names))
+		if s.Value != nil && !slices.Contains(names, *s.Value) {
+			b.Mistake(s.At, "unknown-level", fmt.Sprintf("baseline: %s has no level %q", s.Name, *s.Value), hint.Name(*s.Value, names))
 		}
 	}
 	return list
@@ -344,15 +240,15 @@ func (b *builder) buildBaseline() {
 	b.exp.Baseline = b.exp.Variants[0].Name
 	doc := b.doc.Baseline
 	switch {
-	case doc.name.set:
-		if !slices.Contains(b.variantNames(), doc.name.value) {
-			b.mistake(doc.name.at, "unknown-variant", fmt.Sprintf("baseline: no variant is called %q", doc.name.value), suggest(doc.name.value, b.variantNames()))
+	case doc.Name.Set:
+		if !slices.Contains(b.variantNames(), doc.Name.Value) {
+			b.Mistake(doc.Name.At, "unknown-variant", fmt.Sprintf("baseline: no variant is called %q", doc.Name.Value), hint.Name(doc.Name.Value, b.variantNames()))
 			return
 		}
-		b.exp.Baseline = doc.name.value
-	case len(doc.levels) > 0 && len(b.exp.Factors) == 0:
-		b.mistake(b.at("baseline"), "unknown-variant", "baseline names levels, and the file has no factors", "write the name of a variant")
-	case len(doc.levels) > 0 && b.exp.Design.Method != hakaru.MethodOneAtATime:
+		b.exp.Baseline = doc.Name.Value
+	case len(doc.Levels) > 0 && len(b.exp.Factors) == 0:
+		b.Mistake(b.at("baseline"), "unknown-variant", "baseline names levels, and the file has no factors", "write the name of a variant")
+	case len(doc.Levels) > 0 && b.exp.Design.Method != hakaru.MethodOneAtATime:
 		var parts []string
 		for i, l := range b.baseLevels() {
 			parts = append(parts, b.exp.Factors[i].Name+"="+l.Level)
@@ -363,110 +259,16 @@ func (b *builder) buildBaseline() {
 	}
 }
 
-// filter takes away the variants that `where` excludes.
-func (b *builder) filter() {
-	var levelWords []string
-	note := func(list []hakaru.Setting) {
-		for _, s := range list {
-			for _, w := range []string{s.Level, valueOr(s.Value, s.Level)} {
-				if w != "" && strings.IndexByte("0123456789.-", w[0]) < 0 && !slices.Contains(levelWords, w) {
-					levelWords = append(levelWords, w)
-				}
-			}
-		}
-	}
-	for _, v := range b.exp.Variants {
-		note(v.Settings)
-	}
-	names := slices.Concat(b.varied, b.based, b.doc.Params.keys)
-	for _, w := range b.doc.Where {
-		at := func(offset int) place {
-			if w.at.file != "" || b.lineText(w.at.line) == "" || !strings.Contains(b.lineText(w.at.line), w.value) {
-				return w.at
-			}
-			line := b.lineText(w.at.line)
-			before := strings.Index(line, w.value) + offset
-			return place{line: w.at.line, column: len([]rune(line[:before])) + 1}
-		}
-		holds, err := parseWhere(w.value, names, levelWords)
-		if err != nil {
-			message, offset, fix := err.Error(), 0, ""
-			if e, ok := errors.AsType[*whereError](err); ok {
-				offset, fix = e.offset, e.fix
-				for _, name := range b.doc.At.keys {
-					if strings.HasPrefix(w.value[offset:], name) {
-						message, fix = name+" is a level of the load (at), and where is about variants", "leave it out"
-					}
-				}
-			}
-			b.mistake(at(offset), "where", "where: "+message, fix)
-			continue
-		}
-		var left []hakaru.Variant
-		failed := false
-		for _, v := range b.exp.Variants {
-			result, err := holds(b.lookup(v))
-			if err != nil {
-				b.mistake(at(0), "where", fmt.Sprintf("where: in variant %s, %v", v.Name, err), "")
-				failed = true
-				break
-			}
-			if result.truth() {
-				left = append(left, v)
-			}
-		}
-		if failed {
-			continue
-		}
-		if len(left) == 0 {
-			b.mistake(at(0), "where", fmt.Sprintf("where: %s holds for none of the %d variants", w.value, len(b.exp.Variants)), "")
-			continue
-		}
-		if !slices.ContainsFunc(left, func(v hakaru.Variant) bool { return v.Name == b.exp.Baseline }) {
-			b.mistake(at(0), "where", fmt.Sprintf("where: %s does not hold for the baseline %s", w.value, b.exp.Baseline), "name another with baseline:")
-			continue
-		}
-		b.exp.Variants = left
-	}
-}
-
-func valueOr(value *string, or string) string {
-	if value != nil {
-		return *value
-	}
-	return or
-}
-
-// lookup gives conditions the settings that a variant has.
-func (b *builder) lookup(v hakaru.Variant) func(string) whereValue {
-	values := map[string]whereValue{}
-	for name, value := range b.exp.Params {
-		values[name] = whereValue{given: true, text: value}
-	}
-	put := func(s hakaru.Setting) {
-		values[fullName(s)] = whereValue{given: s.Value != nil, text: valueOr(s.Value, ""), level: s.Level}
-	}
-	for _, service := range b.exp.Services {
-		for _, s := range service.Base {
-			put(s)
-		}
-	}
-	for _, s := range v.Settings {
-		put(s)
-	}
-	return func(name string) whereValue { return values[name] }
-}
-
 func (b *builder) buildPairs() {
 	withBaseline, withPrevious := len(b.doc.Compare) == 0, false
 	for _, c := range b.doc.Compare {
-		switch c.value {
+		switch c.Value {
 		case "baseline":
 			withBaseline = true
 		case "previous":
 			withPrevious = true
 		default:
-			b.mistake(c.at, "unknown-value", fmt.Sprintf("compare is to be baseline or previous, not %q", c.value), suggest(c.value, []string{"baseline", "previous"}))
+			b.Mistake(c.At, "unknown-value", fmt.Sprintf("compare is to be baseline or previous, not %q", c.Value), hint.Name(c.Value, []string{"baseline", "previous"}))
 		}
 	}
 	for i, v := range b.exp.Variants {

@@ -1,14 +1,12 @@
-package experiment
+package where
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestWhere(t *testing.T) {
-	values := map[string]whereValue{
+	values := map[string]Value{
 		"processes":      {given: true, text: "4", level: "4"},
 		"threads":        {given: true, text: "2", level: "2"},
 		"enable-threads": {given: true, text: "true", level: "true"},
@@ -67,13 +65,13 @@ func TestWhere(t *testing.T) {
 		" \t processes\n== 4 ":                  true,
 		"threads-processes == -2":               true,
 	} {
-		c, err := parseWhere(text, names, levels)
+		c, err := Parse(text, names, levels)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
 		}
-		got, err := c(func(name string) whereValue { return values[name] })
-		if err != nil || got.truth() != want {
+		got, err := c(func(name string) Value { return values[name] })
+		if err != nil || got.Truth() != want {
 			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
 		}
 	}
@@ -83,9 +81,9 @@ func TestWhere(t *testing.T) {
 		"1.2.3 == 1", "1 & 2", "processes 4", "(processes == 4", "processes == 4)",
 		strings.Repeat("(", 99), strings.Repeat("!", 99) + "gone", strings.Repeat("-", 99) + "1 == 1",
 	} {
-		c, err := parseWhere(text, names, levels)
+		c, err := Parse(text, names, levels)
 		if err == nil {
-			_, err = c(func(name string) whereValue { return values[name] })
+			_, err = c(func(name string) Value { return values[name] })
 		}
 		if err == nil {
 			t.Errorf("%q is accepted", text)
@@ -98,64 +96,16 @@ func FuzzWhere(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := parseWhere(text, []string{"a", "a-b", "processes", "threads"}, []string{"c", "off"})
+		c, err := Parse(text, []string{"a", "a-b", "processes", "threads"}, []string{"c", "off"})
 		if err != nil {
 			return
 		}
 		// What is accepted has a value or an error for any settings; both are fine.
-		lookup := func(name string) whereValue { return whereValue{given: name != "a-b", text: "2"} }
+		lookup := func(name string) Value { return Value{given: name != "a-b", text: "2"} }
 		first, err1 := c(lookup)
 		again, err2 := c(lookup)
 		if first != again || (err1 == nil) != (err2 == nil) {
 			t.Errorf("%q is %v, %v and then %v, %v", text, first, err1, again, err2)
 		}
 	})
-}
-
-func TestSplitWords(t *testing.T) {
-	for line, want := range map[string][]string{
-		`a b  c`:                    {"a", "b", "c"},
-		`a 'b c' "d e" f\ g`:        {"a", "b c", "d e", "f g"},
-		`a --x="1 2" --y='a b'c`:    {"a", "--x=1 2", "--y=a bc"},
-		`a "x\"y" 'x\y' x\\y "x\y"`: {"a", `x"y`, `x\y`, `x\y`, `x\y`},
-		`a {http} {a.b}/{c}`:        {"a", "{http}", "{a.b}/{c}"},
-		`a "" ''`:                   {"a", "", ""},
-		`nginx -g 'daemon off;'`:    {"nginx", "-g", "daemon off;"},
-		"a \\\n b":                  {"a", "b"},
-		`sh -c 'rm x && restart'`:   {"sh", "-c", "rm x && restart"},
-		`a * ? [x] ~`:               {"a", "*", "?", "[x]", "~"},
-		`app # comment`:             {"app"},
-		`a=b`:                       nil,
-		`a 'b`:                      nil,
-		`a | b`:                     nil,
-		`a; b`:                      nil,
-		`a && b`:                    nil,
-		`a > b`:                     nil,
-		`a &`:                       nil,
-		`a $X`:                      nil,
-		"a `b`":                     nil,
-		`a "$(b)"`:                  nil,
-		"! a":                       nil,
-		"for x in y; do z; done":    nil,
-		"a\nb":                      nil,
-	} {
-		got, err := splitWords(line)
-		if (err != nil) != (want == nil) {
-			t.Errorf("%q: %q, error %v", line, got, err)
-		} else if diff := cmp.Diff(want, got); err == nil && diff != "" {
-			t.Errorf("%q:\n%s", line, diff)
-		}
-	}
-}
-
-func TestNear(t *testing.T) {
-	names := []string{"throughput", "memory", "threads", "warm_up", "p50", "p99", "a"}
-	for written, want := range map[string]string{
-		"troughput": "throughput", "memroy": "memory", "thread": "threads", "warmup": "warm_up", "warm-up": "warm_up",
-		"p95": "p99", "b": "", "xyzzy": "", "Threads": "threads", "thredas": "threads",
-	} {
-		if got := near(written, names); got != want && !(written == "p95" && got == "p50") {
-			t.Errorf("%q is near %q, want %q", written, got, want)
-		}
-	}
 }

@@ -1,4 +1,10 @@
-package experiment
+// Package where is the small language of conditions under `where`, which says
+// which variants an experiment is to keep: processes * threads <= 64.
+//
+// It takes the text of one condition with the names and levels that are declared,
+// and gives a function from the settings of a variant to a value, or an error at
+// an offset. It knows neither variants nor files.
+package where
 
 import (
 	"fmt"
@@ -10,7 +16,7 @@ import (
 	"hakaru/internal/unit"
 )
 
-// A condition under `where`. The language is small:
+// The language:
 //
 //	or     = and { "||" and }
 //	and    = not { "&&" not }
@@ -25,26 +31,35 @@ import (
 // null is false, as is a setting that a variant does not have; a comparison
 // with null other than == and != is false, and arithmetic with null is null.
 
-// whereValue is a value while a condition is evaluated. The zero value is null.
-type whereValue struct {
+// Value is a value while a condition is evaluated. The zero value is null.
+type Value struct {
 	given bool
 	text  string
 	level string // name of the level, where it has another
 }
 
-// condition is a parsed expression.
-type condition func(lookup func(name string) whereValue) (whereValue, error)
-
-// whereError is a mistake in an expression, at an offset in bytes.
-type whereError struct {
-	offset  int
-	message string
-	fix     string
+// Of is the value of a setting: null where it is nil.
+func Of(value *string, level string) Value {
+	if value == nil {
+		return Value{level: level}
+	}
+	return Value{given: true, text: *value, level: level}
 }
 
-func (e *whereError) Error() string { return e.message }
+// Condition is a parsed expression.
+type Condition func(lookup func(name string) Value) (Value, error)
 
-type whereParser struct {
+// Error is a mistake in an expression, at an offset in bytes.
+type Error struct {
+	Offset  int
+	message string
+	Fix     string
+	Unknown string // the word that is no name, where that is it
+}
+
+func (e *Error) Error() string { return e.message }
+
+type parser struct {
 	text   string
 	pos    int
 	depth  int
@@ -52,9 +67,9 @@ type whereParser struct {
 	levels []string // words that stand for themselves
 }
 
-// parseWhere parses one condition.
-func parseWhere(text string, names, levels []string) (condition, error) {
-	p := &whereParser{text: text, names: names, levels: levels}
+// Parse parses one condition.
+func Parse(text string, names, levels []string) (Condition, error) {
+	p := &parser{text: text, names: names, levels: levels}
 	c, err := p.or()
 	if err != nil {
 		return nil, err
@@ -65,18 +80,18 @@ func parseWhere(text string, names, levels []string) (condition, error) {
 	return c, nil
 }
 
-func (p *whereParser) wrong(format string, args ...any) error {
-	return &whereError{offset: p.pos, message: fmt.Sprintf(format, args...)}
+func (p *parser) wrong(format string, args ...any) error {
+	return &Error{Offset: p.pos, message: fmt.Sprintf(format, args...)}
 }
 
-func (p *whereParser) blank() {
+func (p *parser) blank() {
 	for p.pos < len(p.text) && strings.IndexByte(" \t\n", p.text[p.pos]) >= 0 {
 		p.pos++
 	}
 }
 
 // take consumes the first of the operators that stands here.
-func (p *whereParser) take(operators ...string) string {
+func (p *parser) take(operators ...string) string {
 	p.blank()
 	for _, o := range operators {
 		if strings.HasPrefix(p.text[p.pos:], o) {
@@ -87,23 +102,23 @@ func (p *whereParser) take(operators ...string) string {
 	return ""
 }
 
-func (p *whereParser) or() (condition, error) {
+func (p *parser) or() (Condition, error) {
 	if p.depth++; p.depth > 50 {
 		return nil, p.wrong("the expression is nested too deeply")
 	}
 	defer func() { p.depth-- }()
-	return p.chain(p.and, func(op string, a, b whereValue) (whereValue, error) {
-		return whereBool(a.truth() || b.truth()), nil
+	return p.chain(p.and, func(op string, a, b Value) (Value, error) {
+		return boolean(a.Truth() || b.Truth()), nil
 	}, "||")
 }
 
-func (p *whereParser) and() (condition, error) {
-	return p.chain(p.not, func(op string, a, b whereValue) (whereValue, error) {
-		return whereBool(a.truth() && b.truth()), nil
+func (p *parser) and() (Condition, error) {
+	return p.chain(p.not, func(op string, a, b Value) (Value, error) {
+		return boolean(a.Truth() && b.Truth()), nil
 	}, "&&")
 }
 
-func (p *whereParser) not() (condition, error) {
+func (p *parser) not() (Condition, error) {
 	p.blank()
 	if strings.HasPrefix(p.text[p.pos:], "!") && !strings.HasPrefix(p.text[p.pos:], "!=") {
 		p.pos++
@@ -115,9 +130,9 @@ func (p *whereParser) not() (condition, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func(lookup func(string) whereValue) (whereValue, error) {
+		return func(lookup func(string) Value) (Value, error) {
 			v, err := inner(lookup)
-			return whereBool(!v.truth()), err
+			return boolean(!v.Truth()), err
 		}, nil
 	}
 	left, err := p.sum()
@@ -128,7 +143,7 @@ func (p *whereParser) not() (condition, error) {
 	if op == "" {
 		if p.take("=") != "" {
 			p.pos--
-			return nil, &whereError{p.pos, "a single = is no comparison", "write =="}
+			return nil, &Error{Offset: p.pos, message: "a single = is no comparison", Fix: "write =="}
 		}
 		return left, nil
 	}
@@ -136,7 +151,7 @@ func (p *whereParser) not() (condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func(lookup func(string) whereValue) (whereValue, error) {
+	return func(lookup func(string) Value) (Value, error) {
 		a, err := left(lookup)
 		if err != nil {
 			return a, err
@@ -145,18 +160,18 @@ func (p *whereParser) not() (condition, error) {
 		if err != nil {
 			return b, err
 		}
-		return whereCompare(op, a, b)
+		return compared(op, a, b)
 	}, nil
 }
 
-func (p *whereParser) sum() (condition, error) { return p.chain(p.product, arithmetic, "+", "-") }
+func (p *parser) sum() (Condition, error) { return p.chain(p.product, arithmetic, "+", "-") }
 
-func (p *whereParser) product() (condition, error) {
+func (p *parser) product() (Condition, error) {
 	return p.chain(p.value, arithmetic, "*", "/", "%")
 }
 
 // chain parses operand { operator operand }, from the left.
-func (p *whereParser) chain(operand func() (condition, error), apply func(op string, a, b whereValue) (whereValue, error), operators ...string) (condition, error) {
+func (p *parser) chain(operand func() (Condition, error), apply func(op string, a, b Value) (Value, error), operators ...string) (Condition, error) {
 	left, err := operand()
 	if err != nil {
 		return nil, err
@@ -171,7 +186,7 @@ func (p *whereParser) chain(operand func() (condition, error), apply func(op str
 			return nil, err
 		}
 		first := left
-		left = func(lookup func(string) whereValue) (whereValue, error) {
+		left = func(lookup func(string) Value) (Value, error) {
 			a, err := first(lookup)
 			if err != nil {
 				return a, err
@@ -185,15 +200,15 @@ func (p *whereParser) chain(operand func() (condition, error), apply func(op str
 	}
 }
 
-func constant(v whereValue) condition {
-	return func(func(string) whereValue) (whereValue, error) { return v, nil }
+func constant(v Value) Condition {
+	return func(func(string) Value) (Value, error) { return v, nil }
 }
 
 func nameByte(c byte) bool {
 	return c == '_' || c == '-' || c == '.' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }
 
-func (p *whereParser) value() (condition, error) {
+func (p *parser) value() (Condition, error) {
 	p.blank()
 	if p.pos >= len(p.text) {
 		return nil, p.wrong("the expression ends where a value is expected")
@@ -216,11 +231,11 @@ func (p *whereParser) value() (condition, error) {
 			return nil, p.wrong("the quote is not closed")
 		}
 		p.pos += end + 2
-		return constant(whereValue{given: true, text: rest[1 : end+1]}), nil
+		return constant(Value{given: true, text: rest[1 : end+1]}), nil
 	}
 	if name := p.declared(rest); name != "" {
 		p.pos += len(name)
-		return func(lookup func(string) whereValue) (whereValue, error) { return lookup(name), nil }, nil
+		return func(lookup func(string) Value) (Value, error) { return lookup(name), nil }, nil
 	}
 	if rest[0] == '-' {
 		p.pos++
@@ -232,12 +247,12 @@ func (p *whereParser) value() (condition, error) {
 		if err != nil {
 			return nil, err
 		}
-		return func(lookup func(string) whereValue) (whereValue, error) {
+		return func(lookup func(string) Value) (Value, error) {
 			v, err := inner(lookup)
 			if err != nil {
 				return v, err
 			}
-			return arithmetic("-", whereValue{given: true, text: "0"}, v)
+			return arithmetic("-", Value{given: true, text: "0"}, v)
 		}, nil
 	}
 	end := 0
@@ -250,28 +265,28 @@ func (p *whereParser) value() (condition, error) {
 		return nil, p.wrong("a value is expected here, not %q", rest)
 	case word == "null":
 		p.pos += end
-		return constant(whereValue{}), nil
+		return constant(Value{}), nil
 	case word == "true" || word == "false" || slices.Contains(p.levels, word):
 		p.pos += end
-		return constant(whereValue{given: true, text: word}), nil
+		return constant(Value{given: true, text: word}), nil
 	}
 	if word[0] >= '0' && word[0] <= '9' || word[0] == '.' {
 		word = strings.TrimRight(word, "-")
 		if dash := strings.IndexByte(word, '-'); dash > 0 {
 			word = word[:dash]
 		}
-		v := whereValue{given: true, text: word}
+		v := Value{given: true, text: word}
 		if _, ok := v.number(); ok {
 			p.pos += len(word)
 			return constant(v), nil
 		}
 		return nil, p.wrong("%q is no number", word)
 	}
-	return nil, &whereError{p.pos, fmt.Sprintf("no setting is called %q", word), suggest(word, p.names)}
+	return nil, &Error{Offset: p.pos, message: fmt.Sprintf("no setting is called %q", word), Unknown: word}
 }
 
 // declared returns the longest declared name at the start of text.
-func (p *whereParser) declared(text string) string {
+func (p *parser) declared(text string) string {
 	best := ""
 	for _, name := range p.names {
 		if len(name) > len(best) && strings.HasPrefix(text, name) && (len(text) == len(name) || !nameByte(text[len(name)]) || text[len(name)] == '-') {
@@ -288,14 +303,15 @@ func (p *whereParser) declared(text string) string {
 	return best
 }
 
-func whereBool(b bool) whereValue { return whereValue{given: true, text: strconv.FormatBool(b)} }
+func boolean(b bool) Value { return Value{given: true, text: strconv.FormatBool(b)} }
 
-func (v whereValue) truth() bool {
+// Truth reports whether a condition with this value holds.
+func (v Value) Truth() bool {
 	return v.given && !slices.Contains([]string{"", "0", "false", "no", "off"}, v.text)
 }
 
 // number reads a plain number, a duration (in seconds) or a size (in bytes).
-func (v whereValue) number() (float64, bool) {
+func (v Value) number() (float64, bool) {
 	if f, err := strconv.ParseFloat(v.text, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
 		return f, true
 	}
@@ -308,54 +324,54 @@ func (v whereValue) number() (float64, bool) {
 	return 0, false
 }
 
-func whereCompare(op string, a, b whereValue) (whereValue, error) {
+func compared(op string, a, b Value) (Value, error) {
 	if !a.given || !b.given {
 		same := !a.given && !b.given || a.given && a.level == "null" || b.given && b.level == "null"
 		// A null level may have a name: malloc == glibc.
 		same = same || a.level != "" && a.level == b.text || b.level != "" && b.level == a.text
 		switch op {
 		case "==":
-			return whereBool(same), nil
+			return boolean(same), nil
 		case "!=":
-			return whereBool(!same), nil
+			return boolean(!same), nil
 		}
-		return whereBool(false), nil
+		return boolean(false), nil
 	}
 	x, okX := a.number()
 	y, okY := b.number()
 	if okX && okY {
 		switch op {
 		case "==":
-			return whereBool(x == y), nil
+			return boolean(x == y), nil
 		case "!=":
-			return whereBool(x != y), nil
+			return boolean(x != y), nil
 		case "<":
-			return whereBool(x < y), nil
+			return boolean(x < y), nil
 		case "<=":
-			return whereBool(x <= y), nil
+			return boolean(x <= y), nil
 		case ">":
-			return whereBool(x > y), nil
+			return boolean(x > y), nil
 		}
-		return whereBool(x >= y), nil
+		return boolean(x >= y), nil
 	}
 	same := a.text == b.text || a.level != "" && a.level == b.text || b.level != "" && b.level == a.text
 	switch op {
 	case "==":
-		return whereBool(same), nil
+		return boolean(same), nil
 	case "!=":
-		return whereBool(!same), nil
+		return boolean(!same), nil
 	}
-	return whereValue{}, fmt.Errorf("%q %s %q compares what are not both numbers", a.text, op, b.text)
+	return Value{}, fmt.Errorf("%q %s %q compares what are not both numbers", a.text, op, b.text)
 }
 
-func arithmetic(op string, a, b whereValue) (whereValue, error) {
+func arithmetic(op string, a, b Value) (Value, error) {
 	if !a.given || !b.given {
-		return whereValue{}, nil
+		return Value{}, nil
 	}
 	x, okX := a.number()
 	y, okY := b.number()
 	if !okX || !okY {
-		return whereValue{}, fmt.Errorf("%q %s %q calculates with what are not both numbers", a.text, op, b.text)
+		return Value{}, fmt.Errorf("%q %s %q calculates with what are not both numbers", a.text, op, b.text)
 	}
 	var z float64
 	switch op {
@@ -371,7 +387,7 @@ func arithmetic(op string, a, b whereValue) (whereValue, error) {
 		z = math.Mod(x, y)
 	}
 	if math.IsNaN(z) || math.IsInf(z, 0) { // by zero
-		return whereValue{}, nil
+		return Value{}, nil
 	}
-	return whereValue{given: true, text: strconv.FormatFloat(z, 'g', -1, 64)}, nil
+	return Value{given: true, text: strconv.FormatFloat(z, 'g', -1, 64)}, nil
 }

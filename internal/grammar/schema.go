@@ -1,11 +1,9 @@
-package experiment
+package grammar
 
 import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -14,7 +12,7 @@ import (
 // from the types in document.go. What a schema cannot say (names that must be
 // declared, conditions, units) is left to Parse.
 func Schema() ([]byte, error) {
-	s, err := schemaOf(reflect.TypeFor[document]())
+	s, err := schemaOf(reflect.TypeFor[Document]())
 	if err != nil {
 		return nil, fmt.Errorf("make the schema of an experiment file: %w", err)
 	}
@@ -40,7 +38,7 @@ func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
 	special := map[reflect.Type]*jsonschema.Schema{}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !f.IsExported() {
+		if fieldName(f) == "" {
 			continue
 		}
 		inner := f.Type
@@ -75,44 +73,55 @@ func mapOf(value *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", AdditionalProperties: value}
 }
 
-func (*text) schema() (*jsonschema.Schema, error)  { return single(), nil }
-func (*texts) schema() (*jsonschema.Schema, error) { return oneOrList(single()), nil }
-func (*words) schema() (*jsonschema.Schema, error) {
+func (*Text) schema() (*jsonschema.Schema, error) { return single(), nil }
+
+func (*Texts) schema() (*jsonschema.Schema, error) { return oneOrList(single()), nil }
+
+func (*Words) schema() (*jsonschema.Schema, error) {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: single()}}}, nil
 }
-func (*number) schema() (*jsonschema.Schema, error) {
+
+func (*Number) schema() (*jsonschema.Schema, error) {
 	zero := 0.0
 	return &jsonschema.Schema{Type: "integer", Minimum: &zero}, nil
 }
-func (*duration) schema() (*jsonschema.Schema, error) {
+
+func (*Duration) schema() (*jsonschema.Schema, error) {
 	return &jsonschema.Schema{Types: []string{"string", "number"}, Examples: []any{"20s", "1.5m", "250ms"}}, nil
 }
-func (*share) schema() (*jsonschema.Schema, error) {
+
+func (*Share) schema() (*jsonschema.Schema, error) {
 	return &jsonschema.Schema{Types: []string{"string", "number"}, Examples: []any{"3%", "0.1%"}}, nil
 }
-func (*anything) schema() (*jsonschema.Schema, error) { return &jsonschema.Schema{}, nil }
-func (*settings) schema() (*jsonschema.Schema, error) {
+
+func (*Anything) schema() (*jsonschema.Schema, error) { return &jsonschema.Schema{}, nil }
+
+func (*Settings) schema() (*jsonschema.Schema, error) {
 	s := mapOf(singleOrNull())
 	s.Type, s.Types = "", []string{"object", "null"}
 	return s, nil
 }
-func (*variantDoc) schema() (*jsonschema.Schema, error) {
+
+func (*Variant) schema() (*jsonschema.Schema, error) {
 	s := mapOf(singleOrNull())
 	s.Type, s.Types = "", []string{"object", "null"}
 	s.Properties = map[string]*jsonschema.Schema{"from": {Type: "string", Description: "the variant whose settings it begins with"}}
 	return s, nil
 }
-func (*baselineDoc) schema() (*jsonschema.Schema, error) {
+
+func (*Baseline) schema() (*jsonschema.Schema, error) {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{single(), mapOf(singleOrNull())}}, nil
 }
-func (m *dict[T]) schema() (*jsonschema.Schema, error) {
+
+func (m *Dict[T]) schema() (*jsonschema.Schema, error) {
 	value, err := schemaOf(reflect.TypeFor[T]())
 	if err != nil {
 		return nil, err
 	}
 	return mapOf(value), nil
 }
-func (*levels) schema() (*jsonschema.Schema, error) {
+
+func (*Levels) schema() (*jsonschema.Schema, error) {
 	number := &jsonschema.Schema{Type: "integer"}
 	span := &jsonschema.Schema{
 		Type: "object", Required: []string{"from", "to"}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
@@ -126,7 +135,7 @@ func plainFields(t reflect.Type) (*jsonschema.Schema, error) {
 	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if !f.IsExported() {
+		if fieldName(f) == "" {
 			continue
 		}
 		value, err := schemaOf(f.Type)
@@ -139,20 +148,22 @@ func plainFields(t reflect.Type) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-func (*stopDoc) schema() (*jsonschema.Schema, error) {
-	s, err := plainFields(reflect.TypeFor[stopDoc]())
+func (*Stop) schema() (*jsonschema.Schema, error) {
+	s, err := plainFields(reflect.TypeFor[Stop]())
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, s}}, err
 }
-func (*hostDoc) schema() (*jsonschema.Schema, error) {
-	s, err := plainFields(reflect.TypeFor[hostDoc]())
+
+func (*Host) schema() (*jsonschema.Schema, error) {
+	s, err := plainFields(reflect.TypeFor[Host]())
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}, s}}, err
 }
-func (*cpus) schema() (*jsonschema.Schema, error) {
+
+func (*CPUs) schema() (*jsonschema.Schema, error) {
 	return oneOrList(&jsonschema.Schema{Types: []string{"integer", "string"}}), nil
 }
 
-func (*loadDoc) schema() (*jsonschema.Schema, error) {
-	http, err := schemaOf(reflect.TypeFor[httpDoc]())
+func (*Load) schema() (*jsonschema.Schema, error) {
+	http, err := schemaOf(reflect.TypeFor[HTTP]())
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +177,7 @@ func (*loadDoc) schema() (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-func (*proofs) schema() (*jsonschema.Schema, error) {
+func (*Proofs) schema() (*jsonschema.Schema, error) {
 	plain := &jsonschema.Schema{}
 	for _, name := range plainProofs() {
 		plain.Enum = append(plain.Enum, name)
@@ -180,89 +191,4 @@ func (*proofs) schema() (*jsonschema.Schema, error) {
 		asking.Properties[name] = singleOrNull()
 	}
 	return oneOrList(&jsonschema.Schema{AnyOf: []*jsonschema.Schema{plain, asking}}), nil
-}
-
-// Key is one key of an experiment file, for the reference.
-type Key struct {
-	Path string // "service.ready.get"; a name of the person's own is NAME
-	Type string // in words
-	Text string
-}
-
-// Keys lists all keys, in the order of the types.
-func Keys() []Key {
-	var out []Key
-	listKeys(reflect.TypeFor[document](), "", &out)
-	return out
-}
-
-func listKeys(t reflect.Type, path string, out *[]Key) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() {
-			continue
-		}
-		inner := f.Type
-		if inner.Kind() == reflect.Pointer {
-			inner = inner.Elem()
-		}
-		here := join(path, fieldName(f))
-		*out = append(*out, Key{here, typeWords(inner), f.Tag.Get("jsonschema")})
-		switch {
-		case here == "services":
-			*out = append(*out, Key{"services.NAME", "map", "as service"})
-		case inner == reflect.TypeFor[loadDoc]():
-			*out = append(*out, Key{here + ".http", "map", "load over HTTP/1.1, closed loop"})
-			listKeys(reflect.TypeFor[httpDoc](), here+".http", out)
-			*out = append(*out, Key{here + ".PROGRAM", "map", "one of " + strings.Join(slices.Sorted(slices.Values(programs())), ", ") + " (not built yet)"})
-		case inner.Kind() == reflect.Struct && (inner.Name() == "stopDoc" || inner.Name() == "hostDoc" || !isLeaf(inner)):
-			listKeys(inner, here, out)
-		}
-	}
-}
-
-// typeWords says in words what a key takes.
-func typeWords(t reflect.Type) string {
-	switch t {
-	case reflect.TypeFor[text]():
-		return "text"
-	case reflect.TypeFor[texts]():
-		return "text or list"
-	case reflect.TypeFor[words]():
-		return "command or list of words"
-	case reflect.TypeFor[number]():
-		return "whole number"
-	case reflect.TypeFor[duration]():
-		return "duration"
-	case reflect.TypeFor[share]():
-		return "percentage"
-	case reflect.TypeFor[settings]():
-		return "map to text or null"
-	case reflect.TypeFor[dict[text]]():
-		return "map to text"
-	case reflect.TypeFor[dict[duration]]():
-		return "map to duration"
-	case reflect.TypeFor[dict[levels]]():
-		return "map to levels"
-	case reflect.TypeFor[dict[proofs]]():
-		return "map to proofs"
-	case reflect.TypeFor[dict[variantDoc]]():
-		return "map to settings"
-	case reflect.TypeFor[baselineDoc]():
-		return "text or map"
-	case reflect.TypeFor[stopDoc]():
-		return "text or map"
-	case reflect.TypeFor[hostDoc]():
-		return "text, list or map"
-	case reflect.TypeFor[cpus]():
-		return "number, span or list"
-	case reflect.TypeFor[anything]():
-		return "anything"
-	}
-	return "map"
-}
-
-func isLeaf(t reflect.Type) bool {
-	_, ok := reflect.New(t).Interface().(leaf)
-	return ok
 }

@@ -1,4 +1,4 @@
-package experiment
+package render
 
 import (
 	"fmt"
@@ -8,23 +8,23 @@ import (
 	"hakaru/internal/kind"
 )
 
-// asks are the questions that show whether the settings of a variant are in
+// Asks are the questions that show whether the settings of a variant are in
 // force: those the person wrote, else those the kind knows. A setting of the
 // variant for which there is none is asked about all the same, with the reason
 // why nothing can be shown; one of base is left out then.
-func (r *rendering) asks() []hakaru.Ask {
+func (r *Rendering) Asks() []hakaru.Ask {
 	var out []hakaru.Ask
 	for i := range r.units {
 		u := &r.units[i]
 		s := r.service(u.unit.Service)
 		for _, x := range r.settingsOf(s) {
-			varied := slices.ContainsFunc(r.variant.Settings, func(v hakaru.Setting) bool { return fullName(v) == fullName(x) })
+			varied := slices.ContainsFunc(r.variant.Settings, func(v hakaru.Setting) bool { return v.FullName() == x.FullName() })
 			asks := r.written(s, x)
 			if asks == nil {
 				asks = r.fromKind(u, s, x)
 			}
 			if len(asks) == 0 && varied {
-				asks = []hakaru.Ask{{NotProof: fmt.Sprintf("kind %s knows nothing that shows it; add prove: {%s: [cmdline]} or the like", s.Kind, fullName(x))}}
+				asks = []hakaru.Ask{{NotProof: fmt.Sprintf("kind %s knows nothing that shows it; add prove: {%s: [cmdline]} or the like", s.Kind, x.FullName())}}
 			}
 			for _, a := range asks {
 				a.Service, a.Setting = s.Name, x.Name
@@ -55,7 +55,7 @@ func (r *rendering) asks() []hakaru.Ask {
 	return out
 }
 
-func (r *rendering) service(name string) *hakaru.Service {
+func (r *Rendering) service(name string) *hakaru.Service {
 	for i := range r.exp.Services {
 		if r.exp.Services[i].Name == name {
 			return &r.exp.Services[i]
@@ -66,22 +66,22 @@ func (r *rendering) service(name string) *hakaru.Service {
 
 // settingsOf are the settings to ask a service about: its own, and those that
 // reach it by a placeholder or that a written proof looks for there.
-func (r *rendering) settingsOf(s *hakaru.Service) []hakaru.Setting {
+func (r *Rendering) settingsOf(s *hakaru.Service) []hakaru.Setting {
 	var list []hakaru.Setting
 	for _, x := range slices.Concat(s.Base, r.variant.Settings) {
-		name := fullName(x)
+		name := x.FullName()
 		own := x.Service == s.Name || len(r.exp.Services) == 1
 		own = own || x.Service == "" && slices.Contains(r.used[name], s.Name) && r.firstUser(name) == s.Name && s.Only[name] == ""
 		own = own || slices.ContainsFunc(r.exp.Prove, func(a hakaru.Ask) bool { return a.Service == s.Name && a.Setting == name })
-		if own && !reservedFactor(x.Name) {
-			list = override(list, x)
+		if own && !ReservedFactor(x.Name) {
+			list = Override(list, x)
 		}
 	}
 	return list
 }
 
 // firstUser is the first service of the variant that mentions a placeholder.
-func (r *rendering) firstUser(name string) string {
+func (r *Rendering) firstUser(name string) string {
 	for _, u := range r.units {
 		if slices.Contains(r.used[name], u.unit.Service) {
 			return u.unit.Service
@@ -91,11 +91,11 @@ func (r *rendering) firstUser(name string) string {
 }
 
 // written are the asks of `prove` for a setting; nil where it is not there.
-func (r *rendering) written(s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
+func (r *Rendering) written(s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
 	var out []hakaru.Ask
 	found := false
 	for _, a := range r.exp.Prove {
-		if a.Setting != fullName(x) {
+		if a.Setting != x.FullName() {
 			continue
 		}
 		found = true
@@ -121,13 +121,13 @@ func (r *rendering) written(s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
 
 // variable makes an ask about the environment name the variable that the setting
 // is in, and its whole value.
-func (r *rendering) variable(s *hakaru.Service, x hakaru.Setting, a *hakaru.Ask) {
+func (r *Rendering) variable(s *hakaru.Service, x hakaru.Setting, a *hakaru.Ask) {
 	for _, e := range s.Env {
-		if e.Value == nil || !slices.Contains(mentioned(*e.Value), fullName(x)) {
+		if e.Value == nil || !slices.Contains(Mentioned(*e.Value), x.FullName()) {
 			continue
 		}
 		a.Argument = e.Name
-		if value, whole := r.expand(*e.Value); whole && a.Contains == "" && a.Equals == "" && *e.Value != "{"+fullName(x)+"}" {
+		if value, whole := r.expand(*e.Value); whole && a.Contains == "" && a.Equals == "" && *e.Value != "{"+x.FullName()+"}" {
 			a.Equals = value
 		}
 		return
@@ -135,7 +135,7 @@ func (r *rendering) variable(s *hakaru.Service, x hakaru.Setting, a *hakaru.Ask)
 }
 
 // absent asks that nothing of what the other levels bring is there.
-func (r *rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
+func (r *Rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
 	switch a.Kind {
 	case "processes", "threads", "backlog", "http", "sql", "command":
 		a.NotProof = "the setting is left out, so the program's own default counts, and it is not known"
@@ -144,7 +144,7 @@ func (r *rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
 	var out []hakaru.Ask
 	for _, v := range r.exp.Variants {
 		for _, other := range v.Settings {
-			if fullName(other) != fullName(x) || other.Value == nil || *other.Value == "" {
+			if other.FullName() != x.FullName() || other.Value == nil || *other.Value == "" {
 				continue
 			}
 			one := a
@@ -158,7 +158,7 @@ func (r *rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
 }
 
 // fromKind are the asks that the kind knows for a setting.
-func (r *rendering) fromKind(u *renderedUnit, s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
+func (r *Rendering) fromKind(u *renderedUnit, s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
 	known, ok := u.kind.Setting(x.Name)
 	if !ok {
 		return nil

@@ -1,0 +1,134 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"hakaru"
+)
+
+// Diff returns what a variant changes in what the person has, as a unified diff:
+// in the config file where the service has one, else in its command line,
+// environment and files as they are for the baseline. It is empty where nothing
+// changes. Settings that only give the service an address leased by hakaru are
+// left out.
+func Diff(exp *hakaru.Experiment, variant string) (string, error) {
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("show what variant %s changes: %w", variant, err)
+	}
+	old, err := plainRendering(exp, exp.Baseline)
+	if err != nil {
+		return fail(err)
+	}
+	now, err := plainRendering(exp, variant)
+	if err != nil {
+		return fail(err)
+	}
+	var b strings.Builder
+	for i := range exp.Services {
+		s := &exp.Services[i]
+		before, after := old.find(s.Name), now.find(s.Name)
+		if s.Settings != "" && after != nil {
+			b.WriteString(unified(s.Settings, sourceOf(exp, s.Settings), now.personal(s, after)))
+		}
+		switch {
+		case before == nil && after == nil:
+		case after == nil:
+			b.WriteString(unified("service "+s.Name, commandLine(before.unit.Argv)+"\n", ""))
+		case before == nil:
+			b.WriteString(unified("service "+s.Name, "", commandLine(after.unit.Argv)+"\n"))
+		default:
+			b.WriteString(unified(s.Name+": run", commandLine(before.unit.Argv)+"\n", commandLine(after.unit.Argv)+"\n"))
+			b.WriteString(unified(s.Name+": env", environment(before.unit.Env), environment(after.unit.Env)))
+			for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+				b.WriteString(unified(name, old.lines(s.Files[name]), now.lines(s.Files[name])))
+			}
+		}
+	}
+	return b.String(), nil
+}
+
+// plainRendering renders a variant under the first stratum.
+func plainRendering(exp *hakaru.Experiment, variant string) (*Rendering, error) {
+	v, found := exp.Variant(variant)
+	if !found || len(exp.Strata) == 0 {
+		return nil, fmt.Errorf("the experiment has no variant %q", variant)
+	}
+	c, err := New(exp)
+	if err != nil {
+		return nil, err
+	}
+	return c.Rendering(v, exp.Strata[0])
+}
+
+func (r *Rendering) find(service string) *renderedUnit {
+	for i := range r.units {
+		if r.units[i].unit.Service == service {
+			return &r.units[i]
+		}
+	}
+	return nil
+}
+
+// personal is the config file as the person would write it for the variant:
+// without the settings whose values only hakaru can fill in.
+func (r *Rendering) personal(s *hakaru.Service, u *renderedUnit) string {
+	leased := r.leased
+	var list []hakaru.Setting
+	for _, x := range u.settings {
+		if x.Value != nil && slices.ContainsFunc(Mentioned(*x.Value), func(n string) bool { return leased[n] }) {
+			continue
+		}
+		list = append(list, x)
+	}
+	content := r.lines(sourceOf(r.exp, s.Settings))
+	edited, err := u.kind.EditFile(content, list)
+	if err != nil { // a kind without an editor: placeholders only
+		return content
+	}
+	return edited
+}
+
+// commandLine writes words as they would be typed, our own names undone.
+func commandLine(argv []string) string {
+	var words []string
+	for i, w := range argv {
+		if i == 0 && w == "{hakaru.exe}" {
+			w = "hakaru"
+		}
+		w = strings.ReplaceAll(w, "{hakaru.dir}/", "")
+		// Braces need no quotes here: they are placeholders.
+		if w == "" || strings.ContainsFunc(w, func(c rune) bool {
+			letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+			return !letter && !strings.ContainsRune("{}_-./:=@%+,", c)
+		}) {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+func environment(list []hakaru.EnvVar) string {
+	var b strings.Builder
+	for _, e := range list {
+		if e.Value != nil {
+			fmt.Fprintf(&b, "%s=%s\n", e.Name, *e.Value)
+		}
+	}
+	return b.String()
+}
+
+// unified is a unified diff of two texts under one name, empty where they are
+// the same. The line "diff name name" that the library begins with says nothing
+// that the next two do not.
+func unified(name, old, now string) string {
+	text := diff.Diff(name, []byte(old), name, []byte(now))
+	_, text, _ = bytes.Cut(text, []byte("\n"))
+	return string(text)
+}

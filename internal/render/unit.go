@@ -1,0 +1,224 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/kind"
+	"hakaru/internal/unit"
+)
+
+// present reports whether the variant has the service.
+func (r *Rendering) present(s *hakaru.Service) bool {
+	for factor, level := range s.Only {
+		i := slices.IndexFunc(r.variant.Settings, func(v hakaru.Setting) bool { return v.FullName() == factor })
+		if i < 0 || r.variant.Settings[i].Level != level {
+			return false
+		}
+	}
+	return true
+}
+
+// owns reports whether a setting belongs to a service and is put in by its kind,
+// not by a placeholder.
+func (r *Rendering) owns(s *hakaru.Service, x hakaru.Setting) bool {
+	mine := x.Service == s.Name || x.Service == "" && len(r.exp.Services) == 1 && s.Name == hakaru.OnlyService
+	return mine && len(r.used[x.FullName()]) == 0 && !ReservedFactor(x.Name)
+}
+
+// effective are the settings that the kind is to put in: base, then the
+// variant's, the later in the place of the earlier.
+func (r *Rendering) effective(s *hakaru.Service) []hakaru.Setting {
+	var list []hakaru.Setting
+	for _, x := range slices.Concat(s.Base, r.variant.Settings) {
+		if !r.owns(s, x) {
+			continue
+		}
+		if x.Value != nil {
+			value := r.fixed.Expand(*x.Value)
+			x.Value = &value
+		}
+		list = Override(list, x)
+	}
+	return list
+}
+
+// stack renders the services that are to be brought up.
+func (r *Rendering) stack() error {
+	out := &r.Bundle
+	*out = hakaru.Bundle{Trial: hakaru.Trial{Variant: r.variant.Name, At: r.at}}
+	taken := map[string]bool{}
+	for i := range r.exp.Services {
+		s := &r.exp.Services[i]
+		if !r.present(s) || s.Attach != nil {
+			continue
+		}
+		u, err := r.unit(s, taken)
+		if err != nil {
+			return err
+		}
+		r.units = append(r.units, u)
+		out.Units = append(out.Units, u.unit)
+		for _, p := range s.Ports {
+			out.Leases = append(out.Leases, hakaru.Lease{Name: p, Service: s.Name})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.exp.Sockets)) {
+		family := r.text(r.exp.Sockets[name])
+		if family != "tcp" && family != "unix" {
+			return &Mistake{Path: "sockets." + name, Code: "unknown-value",
+				Message: fmt.Sprintf("socket %s is to be tcp or unix, and is %q in variant %s", name, family, r.variant.Name)}
+		}
+		out.Leases = append(out.Leases, hakaru.Lease{Name: name, Unix: family == "unix"})
+	}
+	return nil
+}
+
+func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit, error) {
+	where := "service"
+	if s.Name != hakaru.OnlyService || len(r.exp.Services) > 1 {
+		where = "services." + s.Name
+	}
+	k, _ := r.kinds.Find(s.Kind)
+	if k == nil {
+		return renderedUnit{}, fmt.Errorf("unknown kind %q of %s", s.Kind, s.Name)
+	}
+	out := renderedUnit{kind: k, settings: r.effective(s)}
+	u := hakaru.Unit{Service: s.Name, Kind: s.Kind, Dir: r.exp.Dir, User: r.text(s.User), CPUs: r.exp.ServiceHost.CPUs}
+	if s.Dir != "" {
+		if u.Dir = r.text(s.Dir); !path.IsAbs(u.Dir) {
+			u.Dir = path.Join(r.exp.Dir, u.Dir)
+		}
+	}
+	for i, word := range s.Run {
+		word, whole := r.expand(word)
+		switch {
+		case i == 0 && (!whole || word == ""):
+			return out, &Mistake{Path: where + ".run", Code: "command-line", Message: fmt.Sprintf("run names no program in variant %s", r.variant.Name)}
+		case i == 0 && word == "hakaru":
+			word = "{hakaru.exe}"
+		}
+		if whole {
+			u.Argv = append(u.Argv, word)
+		}
+	}
+	for _, e := range s.Env {
+		v := hakaru.EnvVar{Name: e.Name}
+		if e.Value != nil {
+			if value, whole := r.expand(*e.Value); whole {
+				v.Value = &value
+			}
+		}
+		u.Env = append(u.Env, v)
+	}
+	if err := r.putIn(s, k, &u, &out, taken); err != nil {
+		return out, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
+		taken[name] = true
+		u.Files = append(u.Files, hakaru.File{Path: name, Content: r.lines(s.Files[name])})
+		redirect(u.Argv, name, name)
+	}
+	u.Ready = r.ready(s, k, u.Argv, out.content)
+	u.Stop = s.Stop
+	if u.Stop.Signal == "" {
+		u.Stop.Signal = k.Stop.Signal
+	}
+	if u.Stop.Grace == 0 && k.Stop.Grace != "" {
+		grace, err := unit.ParseDuration(k.Stop.Grace)
+		if err != nil {
+			return out, fmt.Errorf("kind %s: %w", k.Name, err)
+		}
+		u.Stop.Grace = grace
+	}
+	out.unit = u
+	return out, nil
+}
+
+// putIn writes the settings copy and lets the kind put its settings in: into the
+// copy where there is one, else on the command line.
+func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *renderedUnit, taken map[string]bool) error {
+	if s.Settings != "" {
+		out.content = r.lines(sourceOf(r.exp, s.Settings))
+	}
+	switch {
+	case len(out.settings) == 0 || s.Kind == "command":
+	case s.Settings != "" && k.CanEditFile():
+		edited, err := k.EditFile(out.content, out.settings)
+		if err != nil {
+			return err
+		}
+		out.content = edited
+	case k.CanEditWords():
+		argv, err := k.EditWords(u.Argv, out.settings)
+		if err != nil {
+			return err
+		}
+		u.Argv = argv
+	default:
+		return &Mistake{NotYet: !k.Built, Path: "service.kind", Code: "not-yet",
+			Message: fmt.Sprintf("kind %s cannot put the setting %s in yet", k.Name, out.settings[0].Name)}
+	}
+	if s.Settings != "" {
+		name := path.Base(s.Settings)
+		if taken[name] {
+			name = s.Name + "-" + name
+		}
+		taken[name] = true
+		u.Files = append(u.Files, hakaru.File{Path: name, Content: out.content})
+		redirect(u.Argv, s.Settings, name)
+	}
+	return nil
+}
+
+// redirect makes the words that name a file name its copy.
+func redirect(argv []string, file, name string) {
+	for i, word := range argv {
+		if at := NamesFile(word, file); at >= 0 && i > 0 {
+			argv[i] = word[:at] + "{hakaru.dir}/" + name
+		}
+	}
+}
+
+func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, argv []string, content string) hakaru.Ready {
+	ready := hakaru.Ready{Get: r.text(s.Ready.Get), Status: s.Ready.Status, Body: r.text(s.Ready.Body),
+		Connect: r.text(s.Ready.Connect), Log: r.text(s.Ready.Log), Timeout: s.Ready.Timeout}
+	if ready.Get != "" || ready.Connect != "" || ready.Log != "" || k.Ready.Get == "" {
+		return ready
+	}
+	address := r.address(k, argv, content)
+	if r.unixAddress(address) {
+		ready.Connect = address
+		return ready
+	}
+	ready.Get, ready.Status = hakaru.Names{"addr": address}.Expand(k.Ready.Get), k.Ready.Status
+	return ready
+}
+
+// address is where the service listens. A socket's URL stands for its address.
+func (r *Rendering) address(k *kind.Kind, argv []string, content string) string {
+	address := k.Address(argv, content)
+	if plain, found := strings.CutSuffix(address, ".url}"); found && !r.unixAddress(address) {
+		return plain + "}"
+	}
+	return strings.TrimPrefix(address, "tcp://")
+}
+
+// unixAddress tells a unix socket from host:port; a leased socket is one when its
+// family says so.
+func (r *Rendering) unixAddress(address string) bool {
+	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "/") {
+		return true
+	}
+	for _, name := range Mentioned(address) {
+		name = strings.TrimSuffix(name, ".url")
+		if family, ok := r.exp.Sockets[name]; ok && r.text(family) == "unix" {
+			return true
+		}
+	}
+	return false
+}
