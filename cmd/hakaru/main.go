@@ -83,7 +83,7 @@ real, how large it is, and where there is not enough data to say.`,
 		Version:       version(),
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Name() != "serve" { // which has signals of its own
-				d.ctx, d.stop = untilSignalled(cmd.Context(), d.stderr)
+				d.ctx, d.stop = untilSignalled(cmd.Context(), d.stderr, onPipe(cmd.Name()))
 				cmd.SetContext(d.ctx)
 			}
 			return d.sweepFirst(cmd)
@@ -206,13 +206,40 @@ func indent(text string) string {
 	return "  | " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  | ")
 }
 
+// pipeSignal says what SIGPIPE does to a command: a write to a standard stream
+// that nobody reads any more raises it.
+type pipeSignal uint8
+
+const (
+	pipeEnds       pipeSignal = iota // as for any program: hakaru report | head
+	pipeInterrupts                   // as Ctrl-C does: services are up, and the run is to be told interrupted
+	pipeIgnored                      // the write says EPIPE, and nothing else happens
+)
+
+// onPipe is by the name of a command. An agent whose conductor was killed must
+// not die of the answer that nobody takes any more: it has services to end. The
+// signal is caught rather than ignored, since services would inherit the latter.
+func onPipe(command string) pipeSignal {
+	switch command {
+	case "run", "try":
+		return pipeInterrupts
+	case "agent":
+		return pipeIgnored
+	}
+	return pipeEnds
+}
+
 // untilSignalled returns a context that ends, with *interrupted as its cause,
-// at the first SIGINT, SIGTERM or SIGHUP. A second one ends the process at once:
-// the agents notice and end what they started.
-func untilSignalled(ctx context.Context, stderr io.Writer) (context.Context, func()) {
+// at the first SIGINT, SIGTERM or SIGHUP. A second SIGINT or SIGTERM ends the
+// process at once: the agents notice and end what they started. A second SIGHUP
+// is no impatience: a terminal that is closed sends several.
+func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	if pipe != pipeEnds {
+		signal.Notify(signals, syscall.SIGPIPE)
+	}
 	done := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
@@ -225,6 +252,12 @@ func untilSignalled(ctx context.Context, stderr io.Writer) (context.Context, fun
 			case s := <-signals:
 				sig, ok := s.(syscall.Signal)
 				if !ok {
+					continue
+				}
+				if sig == syscall.SIGPIPE && pipe == pipeIgnored {
+					continue
+				}
+				if !first && sig != syscall.SIGINT && sig != syscall.SIGTERM {
 					continue
 				}
 				if !first {

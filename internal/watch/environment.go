@@ -154,10 +154,9 @@ func versionOf(ctx context.Context, program string) string {
 	cmd.WaitDelay = 200 * time.Millisecond
 	var out beginning
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		// It ended and left someone with its pipe, whose group has its number.
-		err = errors.Join(err, killGroup())
+	err := cmd.Start()
+	if err == nil {
+		err = errors.Join(awaitEnd(cmd.Process.Pid), killGroup(), cmd.Wait())
 	}
 	if ctx.Err() != nil {
 		return "did not say its version"
@@ -171,6 +170,17 @@ func versionOf(ctx context.Context, program string) string {
 		return fmt.Sprintf("version unknown (%v)", err)
 	}
 	return "version unknown"
+}
+
+// awaitEnd waits for a child's end and leaves it a zombie: until it is reaped,
+// its group has its number, and what it left running can be ended by it.
+func awaitEnd(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 // beginning keeps the first bytes that are written to it.

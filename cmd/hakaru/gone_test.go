@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// forking has a child that no signal to the main process reaches.
+const forking = `
+service:
+  run: ./start.sh --listen {http} --processes {processes}
+  ports: [http]
+  ready: {get: "http://{http}/20"}
+factors: {processes: [1, 2]}
+load: {http: {url: "http://{http}/20", connections: 2, warm_up: 0s, duration: 60s}}
+goal: cpu_per_request
+design: {blocks: 2, calibrate: 0}
+`
+
+// TestConductorGone: nothing is left when the conductor cannot tell the agents
+// to stop, and without another hakaru command that would sweep. The agents'
+// answers go to a pipe that nobody reads any more.
+func TestConductorGone(t *testing.T) {
+	s := newSite(t, forking)
+	script := "#!/bin/sh\nsleep 600 &\nexec hakaru serve \"$@\"\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "start.sh"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := s.command("run", "app.yaml")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitService(t, cmd.Process.Pid)
+	if err := kill9(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close()
+	_ = cmd.Wait() // it was killed
+	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
+		t.Fatalf("left behind:\n%s", left)
+	}
+}
+
+// TestNobodyReads: a run whose progress nobody reads any more is interrupted in
+// order, and says so in the store.
+func TestNobodyReads(t *testing.T) {
+	s := newSite(t, killed)
+	cmd := s.command("run", "app.yaml")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(stderr).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Close() // as | head does
+	_ = cmd.Wait() // its code is looked at below
+	if code := cmd.ProcessState.ExitCode(); code != 143 {
+		t.Errorf("exit code %d, want 143", code)
+	}
+	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
+		t.Errorf("left behind:\n%s", left)
+	}
+	if r := s.report(); r.Run.State != "interrupted" {
+		t.Errorf("the run is %s", r.Run.State)
+	}
+}
+
+// TestClosedTerminal: a terminal that goes away sends SIGHUP more than once,
+// from the kernel and from the shell.
+func TestClosedTerminal(t *testing.T) {
+	s := newSite(t, killed)
+	cmd := s.command("run", "app.yaml")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "trial 1 ") {
+			for range 3 {
+				if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	_ = cmd.Wait() // its code is looked at below
+	if code := cmd.ProcessState.ExitCode(); code != 143 {
+		t.Errorf("exit code %d, want 143", code)
+	}
+	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
+		t.Errorf("left behind:\n%s", left)
+	}
+	if r := s.report(); r.Run.State != "interrupted" {
+		t.Errorf("the run is %s", r.Run.State)
+	}
+}
+
+// awaitService returns when the run's service has started a worker: it is under
+// load, or about to be.
+func awaitService(t *testing.T, conductor int) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		for _, pid := range familyOf(conductor).services {
+			if len(children(pid)) > 1 {
+				return
+			}
+		}
+		// There is no event for "a process of another process has started".
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("the service did not start")
+}
