@@ -74,7 +74,8 @@ func TestScripts(t *testing.T) {
 			env.Vars = append(env.Vars, isolated(env.WorkDir)...)
 			return nil
 		},
-		Cmds: scriptCommands(),
+		Cmds:      scriptCommands(),
+		Condition: scriptConditions,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,12 +21,26 @@ import (
 //	exits CODE COMMAND…      run it and want this exit code; stdout and stderr are kept
 //	nothing-left             no process, cgroup, record or private directory of this script's hakaru
 //	wait-for-file FILE TEXT  wait until the file holds the text
+//	defer-unmount DIR        unmount it when the script has ended
+//	wait-for-connection ADDRESS  wait until it accepts a connection
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"exits":         exits,
 		"nothing-left":  nothingLeft,
 		"wait-for-file": waitForFile,
+
+		"defer-unmount": deferUnmount,
+
+		"wait-for-connection": waitForConnection,
 	}
+}
+
+// scriptConditions are those that test scripts have besides testscript's own.
+func scriptConditions(name string) (bool, error) {
+	if name == "root" {
+		return os.Getuid() == 0, nil
+	}
+	return false, fmt.Errorf("there is no condition %q", name)
 }
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
@@ -67,6 +82,33 @@ func waitForFile(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s never held %q", args[0], args[1])
+}
+
+func waitForConnection(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: wait-for-connection ADDRESS")
+	}
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		var c net.Conn
+		if c, err = net.DialTimeout("tcp", args[0], time.Second); err == nil {
+			c.Close()
+			return
+		}
+	}
+	ts.Fatalf("%s never accepted a connection: %v", args[0], err)
+}
+
+func deferUnmount(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: defer-unmount DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Defer(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			ts.Logf("unmount %s: %v", dir, err)
+		}
+	})
 }
 
 // leftovers names what is left of hakaru runs with this state directory, waiting

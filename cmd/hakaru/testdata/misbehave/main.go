@@ -5,6 +5,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"flag"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -19,7 +21,7 @@ import (
 func main() {
 	listen := flag.String("listen", "", "address")
 	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, or spin: use a CPU until killed")
-	after := flag.Duration("after", 3*time.Second, "when, for exits and slow-start")
+	after := flag.Duration("after", 200*time.Millisecond, "when, for exits and slow-start")
 	flag.Parse()
 
 	switch *mode {
@@ -44,11 +46,6 @@ func main() {
 		select {}
 	case "ignores-term":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	case "exits":
-		time.AfterFunc(*after, func() {
-			fmt.Fprintln(os.Stderr, "misbehave: out of memory, giving up")
-			os.Exit(7)
-		})
 	case "slow-start":
 		timer := time.NewTimer(*after)
 		<-timer.C
@@ -59,10 +56,21 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println("misbehave: serving on", l.Addr())
+	var loaded sync.Once
 	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Readiness asks for /ready and is always answered well.
 		if r.URL.Path != "/ready" {
+			// Slow enough that two connections need next to no CPU: what else
+			// runs on the machine then hardly matters.
+			time.Sleep(2 * time.Millisecond)
 			switch *mode {
+			case "exits": // so long after the first of the load
+				loaded.Do(func() {
+					time.AfterFunc(*after, func() {
+						fmt.Fprintln(os.Stderr, "misbehave: out of memory, giving up")
+						os.Exit(7)
+					})
+				})
 			case "wrong-body":
 				fmt.Fprintln(w, "something else")
 				return
@@ -73,8 +81,8 @@ func main() {
 				http.NotFound(w, r)
 				return
 			case "chatty":
-				for range 100 {
-					fmt.Println("a line of log that says nothing at all, over and over again, to fill a disk")
+				for range 16 { // a line that no compression makes smaller
+					fmt.Println(rand.Text(), rand.Text(), rand.Text(), rand.Text())
 				}
 			}
 		}
