@@ -178,7 +178,7 @@ func (v view) generatorShare() (share, waited float64) {
 //
 // Waiting is summed over threads: when a burst of requests wakes many of them
 // they all wait for the first, on a CPU that is idle soon after. So waiting
-// counts only as far as the CPUs of the service were busy.
+// counts only where generator and service share CPUs, and all were busy.
 func (v view) serviceLimited() bool {
 	l := v.service()
 	cpus := v.cpus
@@ -190,12 +190,9 @@ func (v view) serviceLimited() bool {
 	if cpus == 0 || v.seconds == 0 {
 		return false
 	}
-	// What others used on the service's CPUs, at least: what cannot have been
-	// on the CPUs that the service may not use.
-	elsewhere := (v.cpus - cpus) * v.seconds
-	beside := max(0, v.cpu(hakaru.OfHost)-l.cpu-elsewhere)
 	full := serviceAtLimit * cpus * v.seconds
-	return l.cpu >= full || l.hot >= serviceAtLimit*v.seconds || l.cpu+l.wait >= full && l.cpu+beside >= full
+	return l.cpu >= full || l.hot >= serviceAtLimit*v.seconds ||
+		v.Shared && l.cpu+l.wait >= full && v.machineShare(v.cpu(hakaru.OfHost)) >= serviceAtLimit
 }
 
 func (v view) serviceErrors() uint64 {

@@ -122,6 +122,7 @@ func TestVoid(t *testing.T) {
 			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.5
 			s.counters[[2]string{hakaru.CounterWait, "app"}] = 0.5
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.95
+			s.facts.Shared = true
 		}, "", ""},
 		{"threads of the service that wait for each other on an idle CPU are no limit", func(s *situation) {
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.1
@@ -130,7 +131,7 @@ func TestVoid(t *testing.T) {
 			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.2
 			s.counters[[2]string{hakaru.CounterWait, "app"}] = 1.3
 			s.counters[[2]string{hakaru.CounterCPUs, "app"}] = 1
-			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.65
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.95
 		}, hakaru.VoidGenerator, "had to wait"},
 		{"others took over half", func(s *situation) {
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.8
