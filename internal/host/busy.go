@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,13 +45,10 @@ func takeLock(ctx context.Context, path string, ask LockAsk) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make the directory of the lock: %w", err)
 	}
-	// Every user of the machine must be able to take it, so the mode ignores
-	// the umask; it holds no secret.
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	file, err := openLock(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
 	}
-	_ = file.Chmod(0o666) // not ours: whoever made it has done so
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -81,6 +80,53 @@ func takeLock(ctx context.Context, path string, ask LockAsk) (*os.File, error) {
 		return nil, fmt.Errorf("write the holder into %s: %w", path, err)
 	}
 	return file, nil
+}
+
+// openLock opens the lock file, which any user may have made: it lies where all
+// may write (/run/lock, /tmp), so it can be anything. A link is not followed,
+// and only a file without other names is written to. It is not opened with
+// O_CREATE where it is there: the kernel refuses that for another user's file in
+// such a directory, even to root (fs.protected_regular).
+func openLock(path string) (*os.File, error) {
+	const flags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	for {
+		file, err := os.OpenFile(path, flags, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			file, err = os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, 0o666)
+			if errors.Is(err, fs.ErrExist) {
+				continue // someone made it in between
+			}
+			if err == nil {
+				// Every user of the machine must be able to take it, so the mode
+				// ignores the umask; it holds no secret.
+				err = file.Chmod(0o666)
+			}
+		}
+		if errors.Is(err, unix.ELOOP) {
+			return nil, fmt.Errorf("%s is a symbolic link", path)
+		}
+		if err != nil {
+			return nil, errors.Join(err, closeIfOpen(file))
+		}
+		info, err := file.Stat()
+		if err == nil {
+			stat, ok := info.Sys().(*syscall.Stat_t)
+			if !info.Mode().IsRegular() || !ok || stat.Nlink > 1 {
+				err = fmt.Errorf("%s is not a file of its own (%s)", path, info.Mode())
+			}
+		}
+		if err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		return file, nil
+	}
+}
+
+func closeIfOpen(file *os.File) error {
+	if file == nil {
+		return nil
+	}
+	return file.Close()
 }
 
 // readHolder reads who has the lock; a half-written file names nobody.
