@@ -83,15 +83,18 @@ type Bucket struct {
 // Counter names one column of Bucket.Counters.
 type Counter struct {
 	Name  string `json:"name"`            // one of the Counter… names below
-	Of    string `json:"of,omitempty"`    // a service's name, or OfGenerator, OfOthers, OfHost
+	Of    string `json:"of,omitempty"`    // a service's name, or OfGenerator, OfOthers, OfHost, OfAgent
 	Gauge bool   `json:"gauge,omitempty"` // the value at the end of the bucket; otherwise the increase during it
 }
 
 // Names of whom a figure is about, beside the names of services.
 const (
 	OfGenerator = "generator" // the load host's process
-	OfOthers    = "others"    // everything on the machine but the services and the generator
+	OfOthers    = "others"    // everything on the machine but the services, the generator and the agent
 	OfHost      = "host"      // the machine
+	// OfAgent is the process on the service host that samples and reads what
+	// services write; with a colon, which no service's name has.
+	OfAgent = "agent:service"
 )
 
 // Names of counters.
