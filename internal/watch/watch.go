@@ -49,11 +49,15 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func(
 	if begun != nil {
 		begun()
 	}
-	timer := time.NewTimer(time.Until(w.Start))
+	start := monotonic(w.Start, time.Now())
+	// Proportional memory is read at the end of the last bucket that is whole:
+	// no other is part of a measured window. From then on it costs nobody.
+	whole := max(1, int(w.Total()/hakaru.BucketWidth))
+	timer := time.NewTimer(time.Until(start))
 	defer timer.Stop()
 	var late time.Duration
 	for k := 0; k <= count; k++ {
-		due := w.Start.Add(min(time.Duration(k)*hakaru.BucketWidth, w.Total()))
+		due := start.Add(min(time.Duration(k)*hakaru.BucketWidth, w.Total()))
 		timer.Reset(time.Until(due))
 		select {
 		case <-ctx.Done():
@@ -62,7 +66,7 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func(
 		case <-timer.C:
 		}
 		late = max(late, time.Since(due))
-		if err := s.sample(now, k == count); err != nil {
+		if err := s.sample(now, k >= whole); err != nil {
 			seen.Warnings = s.warnings()
 			return seen, fmt.Errorf("watch place %s: %w", place.ID, err)
 		}
@@ -93,3 +97,8 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func(
 	seen.Warnings = s.warnings()
 	return seen, nil
 }
+
+// monotonic puts a time that came over the link, a reading of the wall clock
+// alone, onto this process's monotonic clock, as the load does: when the wall
+// clock is set during the window, both go on in step.
+func monotonic(at, now time.Time) time.Time { return now.Add(at.Sub(now)) }
