@@ -29,6 +29,7 @@ const (
 	serviceAtLimit   = 0.90 // of its CPUs, or of one CPU by its busiest thread
 	othersVoid       = 0.50 // of the machine's CPUs
 	othersWarn       = 0.10
+	agentWarn        = 0.05 // of the machine's CPUs by the agent of the service host
 	sharedWarn       = 0.80 // of the machine by service and generator together
 	throttledVoid    = 0.01 // of the window, summed over the service's CPUs
 	stolenWarn       = 0.05 // of the machine
@@ -69,6 +70,9 @@ func Warnings(f Facts) []hakaru.Warning {
 	if share := v.othersShare(); share > othersWarn {
 		warn("others_busy", "other programs took %s of the machine's CPUs", unit.Share(share))
 	}
+	if share := v.machineShare(v.cpu(hakaru.OfAgent)); share > agentWarn {
+		warn("agent_busy", "hakaru's agent took %s of the machine's CPUs, most of it to read what the service writes: let it write less, or to a file", unit.Share(share))
+	}
 	if f.Shared {
 		if share := v.machineShare(v.service().cpu + v.cpu(hakaru.OfGenerator)); share > sharedWarn {
 			warn("shared_cpus", "service and load generator shared CPUs that were %s busy with them: they slowed each other down (pin them apart with hosts: or measure CPU time per request)", unit.Share(share))
@@ -106,7 +110,7 @@ func see(f Facts) view {
 		}
 	}
 	for _, c := range f.Result.Counters {
-		if c.Name == hakaru.CounterCPU && c.Of != hakaru.OfGenerator && c.Of != hakaru.OfHost {
+		if c.Name == hakaru.CounterCPU && !slices.Contains([]string{hakaru.OfGenerator, hakaru.OfHost, hakaru.OfAgent}, c.Of) {
 			v.services = append(v.services, c.Of)
 		}
 	}
@@ -155,8 +159,11 @@ func (v view) machineShare(cpuSeconds float64) float64 {
 	return cpuSeconds / (v.cpus * v.seconds)
 }
 
+// othersShare is what is neither the services' nor hakaru's: its agents are
+// taken off; the conductor, which handles two small messages every half second,
+// is not measured and in here.
 func (v view) othersShare() float64 {
-	return v.machineShare(v.cpu(hakaru.OfHost) - v.service().cpu - v.cpu(hakaru.OfGenerator))
+	return v.machineShare(v.cpu(hakaru.OfHost) - v.service().cpu - v.cpu(hakaru.OfGenerator) - v.cpu(hakaru.OfAgent))
 }
 
 // generatorShare is the share of its CPUs in which the generator ran or wanted

@@ -76,6 +76,7 @@ var hostColumns = []hakaru.Counter{
 	{Name: hakaru.CounterCPU, Of: hakaru.OfHost}, {Name: hakaru.CounterStolen, Of: hakaru.OfHost},
 	{Name: hakaru.CounterCPUs, Of: hakaru.OfHost, Gauge: true},
 	{Name: hakaru.CounterListenOverflow, Of: hakaru.OfHost},
+	{Name: hakaru.CounterCPU, Of: hakaru.OfAgent},
 }
 
 func (s *sampler) unitWidth() int {
