@@ -16,15 +16,12 @@ import (
 // checkSettings looks whether every setting can reach a service: by a
 // placeholder, or by what the kind knows.
 func (b *builder) checkSettings() {
-	// Where it is not known what is run, nothing is known to be unused.
 	if b.doc.Service != nil && b.written("services") || len(b.exp.Services) == 0 {
 		return
 	}
-	for i := range b.exp.Services {
-		if s := &b.exp.Services[i]; len(s.Run) == 0 && s.Attach == nil {
-			return
-		}
-	}
+	// Where it is not known what is run, nothing is known to be unused; a name that
+	// is nearly one of the kind's is a mistake all the same.
+	blind := slices.ContainsFunc(b.exp.Services, func(s hakaru.Service) bool { return len(s.Run) == 0 && s.Attach == nil })
 	used := render.Usage(b.exp)
 	checked := map[string]bool{}
 	for _, name := range slices.Concat(b.varied, b.based) {
@@ -38,6 +35,9 @@ func (b *builder) checkSettings() {
 		service := b.serviceOf(name)
 		at := b.settingPlaces[name]
 		if service == nil {
+			if blind {
+				continue
+			}
 			fix := "write {" + name + "} where it belongs"
 			if len(b.exp.Services) > 0 {
 				fix += ", or say whose it is: " + b.exp.Services[0].Name + "." + name
@@ -61,9 +61,13 @@ func (b *builder) checkSettings() {
 		_, plain := b.owner(name)
 		switch {
 		case k.Knows():
+			_, has := k.Setting(plain)
+			_, mistaken := k.Mistaken(plain)
+			if blind && !has && !mistaken && hint.Near(plain, k.SettingNames()) == "" {
+				continue
+			}
 			b.checkKnown(k, service, name, plain)
-		case !k.Built:
-			// Named in NotYet.
+		case blind, !k.Built: // the latter is named in NotYet
 		case !k.CanEditFile() && !k.CanEditWords():
 			fix := "write {" + name + "} in run, env, files or the settings file"
 			if placeholder := hint.Near(name, b.unknownNames()); placeholder != "" {

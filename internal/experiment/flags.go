@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"hakaru"
@@ -21,7 +22,6 @@ type Flags struct {
 	Service  string   // the command; its kind is guessed from its first words
 	Settings string   // its config file
 	Factors  []string // "name=level,level,…"; "null" is null
-	Base     []string // "name=value"
 	URL      string
 	Status   string // expected
 	Expect   string
@@ -33,102 +33,140 @@ type Flags struct {
 	Options Options
 }
 
-// FromFlags makes an experiment of flags. Names in braces that are no factor's
-// are ports. Without an answer to wait for that the kind knows, the service is
-// ready when the URL of the load answers.
+// FromFlags makes an experiment of flags: the tree that a file would be read
+// into, with flags for places. Names in braces that are no setting's are ports.
+// Without an answer to wait for that the kind knows, the service is ready when
+// the URL of the load gives the right one.
 func FromFlags(f Flags) (*hakaru.Experiment, error) {
-	s := mistake.NewSource("", "")
-	d := grammar.NewDecoder(s)
-	flag := func(name string) mistake.Place { return mistake.Place{Flag: name} }
-	value := func(name, content string) grammar.Text {
-		if content == "" {
-			return grammar.Text{}
-		}
-		return grammar.Written(content, flag(name))
-	}
-	pair := func(name, content string) (key, rest string, ok bool) {
-		key, rest, ok = strings.Cut(content, "=")
-		if !ok || key == "" {
-			s.Mistake(flag(name+" "+content), "bad-flag", name+" takes NAME=VALUE", "")
-			return "", "", false
-		}
-		return key, rest, true
-	}
-	b := &builder{Decoder: d, opt: f.Options, exp: &hakaru.Experiment{}}
 	kinds, err := kind.Load()
 	if err != nil {
 		return nil, fmt.Errorf("read what is known about kinds: %w", err)
 	}
-	doc := &b.doc
-	doc.Service = &grammar.Service{Settings: value("--settings", f.Settings)}
-	d.Places["service"], d.Places["service.run"] = flag("--service"), flag("--service")
-	doc.Service.Run.Decode(d, &yamltree.Node{Kind: yamltree.Scalar, Text: f.Service, At: flag("--service")}, "--service")
+	s := mistake.NewSource("", "")
+	service := flagMap("--service")
+	if strings.TrimSpace(f.Service) == "" {
+		s.Mistake(mistake.Place{Flag: "--service"}, "command-line", "--service names no program", "write --service './app --listen {http}'")
+		put(service, "run", &yamltree.Node{Kind: yamltree.Unread, At: mistake.Place{Flag: "--service"}})
+	}
+	putText(service, "run", "--service", f.Service)
+	putText(service, "settings", "--settings", f.Settings)
 
+	root := flagMap("")
+	put(root, "service", service)
+	factors := flagMap("--factor")
 	for _, content := range f.Factors {
-		name, list, ok := pair("--factor", content)
+		at := mistake.Place{Flag: "--factor " + content}
+		name, list, ok := flagPair(s, "--factor", content)
 		if !ok {
 			continue
 		}
-		d.Places["factors"] = flag("--factor")
-		if doc.Factors.Has(name) {
-			s.Mistake(flag("--factor "+content), "duplicate", name+" is given twice", "write all its levels after one --factor")
+		if factors.Get(name) != nil {
+			s.Mistake(at, "duplicate", name+" is given twice", "write all its levels after one --factor")
 			continue
 		}
-		var l grammar.Levels
-		for _, one := range strings.Split(list, ",") {
-			n := &yamltree.Node{Kind: yamltree.Scalar, Text: one, At: flag("--factor " + content)}
+		levels := &yamltree.Node{Kind: yamltree.List, At: at}
+		for one := range strings.SplitSeq(list, ",") {
+			level := &yamltree.Node{Kind: yamltree.Scalar, Text: one, At: at}
 			if one == "null" {
-				n.Kind = yamltree.Null
+				level.Kind = yamltree.Null
 			}
-			l.Add(d, name, "", n, name)
+			levels.Items = append(levels.Items, level)
 		}
-		doc.Factors.Keys = append(doc.Factors.Keys, name)
-		doc.Factors.Places = append(doc.Factors.Places, flag("--factor "+content))
-		doc.Factors.Values = append(doc.Factors.Values, l)
+		put(factors, name, levels)
 	}
-	for _, content := range f.Base {
-		if name, v, ok := pair("--base", content); ok {
-			at := flag("--base " + content)
-			doc.Base = append(doc.Base, grammar.Setting{Name: name, Value: &v, NameAt: at, At: at})
-		}
+	if len(factors.Entries) > 0 {
+		put(root, "factors", factors)
 	}
+	limits := flagMap("--limit")
 	for _, content := range f.Limits {
-		if name, v, ok := pair("--limit", content); ok {
-			at := flag("--limit " + content)
-			doc.Limits.Keys = append(doc.Limits.Keys, name)
-			doc.Limits.Places = append(doc.Limits.Places, at)
-			doc.Limits.Values = append(doc.Limits.Values, grammar.Written(v, at))
+		if name, bound, ok := flagPair(s, "--limit", content); ok {
+			putText(limits, name, "--limit "+content, bound)
 		}
 	}
-	doc.Goal = value("--goal", f.Goal)
-	doc.Design = &grammar.Design{Method: value("--method", f.Method)}
-	if f.Matters != "" {
-		doc.Design.Matters.Decode(d, &yamltree.Node{Kind: yamltree.Scalar, Text: f.Matters, At: flag("--matters")}, "--matters")
-	}
-	d.Places["load"], d.Places["load.http"] = flag("--url"), flag("--url")
-	doc.Load = &grammar.Load{HTTP: &grammar.HTTP{URL: value("--url", f.URL), Status: value("--status", f.Status), Expect: value("--expect", f.Expect)}}
+	put(root, "limits", limits)
+	putText(root, "goal", "--goal", f.Goal)
+	design := flagMap("--method")
+	putText(design, "method", "--method", f.Method)
+	putText(design, "matters", "--matters", f.Matters)
+	put(root, "design", design)
+	load, http := flagMap("--url"), flagMap("--url")
+	putText(http, "url", "--url", f.URL)
+	putText(http, "status", "--status", f.Status)
+	putText(http, "expect", "--expect", f.Expect)
+	put(load, "http", http)
+	put(root, "load", load)
+	put(service, "ports", flagPorts(f, factors))
 
-	for _, name := range slices.Concat(render.Mentioned(f.Service), render.Mentioned(f.URL)) {
-		name, _, _ = strings.Cut(name, ".")
-		known := slices.ContainsFunc(doc.Service.Ports, func(t grammar.Text) bool { return t.Value == name })
-		if !known && !doc.Factors.Has(name) && name != "hakaru" && !slices.ContainsFunc(doc.Base, func(x grammar.Setting) bool { return x.Name == name }) {
-			doc.Service.Ports = append(doc.Service.Ports, grammar.Written(name, flag("--service")))
-		}
-	}
-	words := doc.Service.Run.List
-	if k := kinds.Guess(words); (k == nil || !k.Built || k.Ready.Get == "") && f.URL != "" {
-		doc.Service.Ready = &grammar.Ready{Get: value("--url", f.URL), Status: grammar.Number{Set: true, Value: 200, At: flag("--url")}}
-		d.Places["service.ready"] = flag("--url")
-	}
+	d := grammar.NewDecoder(s)
+	b := &builder{Decoder: d, opt: f.Options, exp: &hakaru.Experiment{}, seed: seedOf(f)}
+	d.Decode(root, &b.doc, "")
+	words := b.doc.Service.Run.List
 	if len(words) > 0 {
 		b.exp.Name = path.Base(words[0])
 	}
-	b.seed = seedOf(f)
+	if k := kinds.Guess(words); (k == nil || !k.Built || k.Ready.Get == "") && f.URL != "" {
+		ready := flagMap("--url")
+		putText(ready, "get", "--url", f.URL)
+		status := "200"
+		if _, err := strconv.ParseUint(f.Status, 10, 16); err == nil { // else said of the load
+			status = f.Status
+		}
+		putText(ready, "status", "--status", status)
+		putText(ready, "body", "--expect", f.Expect)
+		b.doc.Service.Ready = &grammar.Ready{}
+		d.Places["service.ready"] = ready.At
+		d.Decode(ready, b.doc.Service.Ready, "service.ready")
+	}
 	return b.finish()
+}
+
+func flagMap(flag string) *yamltree.Node {
+	return &yamltree.Node{Kind: yamltree.Map, At: mistake.Place{Flag: flag}}
+}
+
+func put(m *yamltree.Node, key string, value *yamltree.Node) {
+	m.Entries = append(m.Entries, yamltree.Entry{Key: key, At: value.At, Value: value})
+}
+
+// putText puts in what a flag says; a flag that was not given says nothing.
+func putText(m *yamltree.Node, key, flag, text string) {
+	if text != "" {
+		put(m, key, &yamltree.Node{Kind: yamltree.Scalar, Text: text, At: mistake.Place{Flag: flag}})
+	}
+}
+
+// flagPair splits name=value.
+func flagPair(s *mistake.Source, flag, content string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(content, "=")
+	if !ok || name == "" {
+		s.Mistake(mistake.Place{Flag: flag + " " + content}, "bad-flag", flag+" takes NAME=VALUE", "")
+		return "", "", false
+	}
+	return name, value, true
+}
+
+// flagPorts are the names in braces that stand for an address to be leased.
+func flagPorts(f Flags, factors *yamltree.Node) *yamltree.Node {
+	ports := &yamltree.Node{Kind: yamltree.List, At: mistake.Place{Flag: "--service"}}
+	seen := map[string]bool{"hakaru": true}
+	for _, e := range factors.Entries {
+		seen[e.Key] = true
+	}
+	for _, set := range f.Options.Set {
+		name, _, _ := strings.Cut(set, "=")
+		seen[name] = true
+	}
+	for _, name := range slices.Concat(render.Mentioned(f.Service), render.Mentioned(f.URL)) {
+		if name, _, _ = strings.Cut(name, "."); !seen[name] {
+			seen[name] = true
+			ports.Items = append(ports.Items, &yamltree.Node{Kind: yamltree.Scalar, Text: name, At: ports.At})
+		}
+	}
+	return ports
 }
 
 // seedOf derives a seed from what was asked for, so that the same flags give the
 // same order.
 func seedOf(f Flags) uint64 {
-	return hashOf(strings.Join(slices.Concat([]string{f.Service, f.URL}, f.Factors, f.Base), "\x00"))
+	return hashOf(strings.Join(slices.Concat([]string{f.Service, f.URL}, f.Factors), "\x00"))
 }

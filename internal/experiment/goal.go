@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func parseLimit(metric hakaru.Metric, text string) (hakaru.Limit, error) {
 		limit.Bound, err = unit.ParseBytes(text)
 	default: // cost, score
 		limit.Bound, err = strconv.ParseFloat(text, 64)
-		if err != nil || limit.Bound != limit.Bound || limit.Bound-limit.Bound != 0 {
+		if err != nil || math.IsNaN(limit.Bound) || math.IsInf(limit.Bound, 0) {
 			err = fmt.Errorf("%q is not a number", text)
 		}
 	}

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,10 +57,8 @@ func (b *builder) buildStrata() {
 		var crossed []map[string]string
 		for _, stratum := range b.exp.Strata {
 			for _, l := range f.Levels {
-				next := map[string]string{f.Name: l.Level}
-				for k, v := range stratum {
-					next[k] = v
-				}
+				next := maps.Clone(stratum)
+				next[f.Name] = l.Level
 				crossed = append(crossed, next)
 			}
 		}

@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,24 +54,31 @@ func (d *Decoder) fields(n *yamltree.Node, into reflect.Value, path string) {
 		index[name] = i
 		names = append(names, name)
 	}
-	for _, e := range n.Entries {
-		i, known := index[e.Key]
-		if !known {
-			where := " in " + path
-			if path == "" {
-				where = ""
-			}
-			d.Mistake(e.At, "unknown-key", fmt.Sprintf("unknown key %q%s", e.Key, where), hint.Name(e.Key, names))
-			continue
-		}
-		inner := join(path, e.Key)
+	read := func(e yamltree.Entry, name string) {
+		inner := join(path, name)
 		d.Places[inner] = e.At
-		field := into.Field(i)
+		field := into.Field(index[name])
 		if field.Kind() == reflect.Pointer {
 			field.Set(reflect.New(field.Type().Elem()))
 			d.Decode(e.Value, field.Interface(), inner)
 		} else {
 			d.Decode(e.Value, field.Addr().Interface(), inner)
+		}
+	}
+	for _, e := range n.Entries {
+		if _, known := index[e.Key]; known {
+			read(e, e.Key)
+			continue
+		}
+		where := " in " + path
+		if path == "" {
+			where = ""
+		}
+		d.Mistake(e.At, "unknown-key", fmt.Sprintf("unknown key %q%s", e.Key, where), hint.Name(e.Key, names))
+		// What is meant is read all the same, so that it is not said to be missing
+		// and what depends on it is checked as well.
+		if meant := hint.Near(e.Key, names); meant != "" && n.Get(meant) == nil && d.Places[join(path, meant)] == (mistake.Place{}) {
+			read(e, meant)
 		}
 	}
 }
@@ -131,12 +139,7 @@ func (m *Dict[T]) Decode(d *Decoder, n *yamltree.Node, path string) {
 
 // Has reports whether a key is there.
 func (m *Dict[T]) Has(key string) bool {
-	for _, k := range m.Keys {
-		if k == key {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(m.Keys, key)
 }
 
 // Setting is one "name: value"; a nil value is null.

@@ -1,7 +1,6 @@
 // Package grammar is the shape of an experiment file: which keys there are and
 // what each may hold (document.go), how a tree of YAML is read into that shape
-// (decode.go), and what editors and the reference are told of it (schema.go,
-// keys.go).
+// (decode.go), and what editors are told of it (schema.go).
 //
 // It notes every key that is unknown and every value of the wrong form. What the
 // parts mean together (names that must be declared, settings that nothing uses,

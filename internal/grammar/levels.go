@@ -27,7 +27,7 @@ func (l *Levels) Decode(d *Decoder, n *yamltree.Node, path string) {
 	switch n.Kind {
 	case yamltree.List:
 		for i, item := range n.Items {
-			l.Add(d, path, "", item, fmt.Sprintf("%s[%d]", path, i))
+			l.add(d, path, "", item, fmt.Sprintf("%s[%d]", path, i))
 		}
 	case yamltree.Map:
 		if isRange(n) {
@@ -35,10 +35,10 @@ func (l *Levels) Decode(d *Decoder, n *yamltree.Node, path string) {
 			break
 		}
 		for _, e := range n.Entries {
-			l.Add(d, path, e.Key, e.Value, join(path, e.Key))
+			l.add(d, path, e.Key, e.Value, join(path, e.Key))
 		}
 	case yamltree.Scalar:
-		l.Add(d, path, "", n, path)
+		l.add(d, path, "", n, path)
 	default:
 		d.wrongKind(n, path, "a list of levels, a map of them, or {from, to, scale, steps}")
 		return
@@ -48,8 +48,8 @@ func (l *Levels) Decode(d *Decoder, n *yamltree.Node, path string) {
 	}
 }
 
-// Add adds a level; a name of "" stands for the value itself.
-func (l *Levels) Add(d *Decoder, path, name string, n *yamltree.Node, inner string) {
+// add adds a level; a name of "" stands for the value itself.
+func (l *Levels) add(d *Decoder, path, name string, n *yamltree.Node, inner string) {
 	one := Level{Name: name, At: n.At}
 	switch n.Kind {
 	case yamltree.Scalar:

@@ -35,7 +35,7 @@ func (l *Load) Decode(d *Decoder, n *yamltree.Node, path string) {
 			l.HTTP = &HTTP{}
 			d.Decode(e.Value, l.HTTP, inner)
 		case slices.Contains(programs(), e.Key):
-			l.Program = Written(e.Key, e.At)
+			l.Program = written(e.Key, e.At)
 			if e.Value.Kind == yamltree.Scalar {
 				l.Options = Settings{{Name: "run", Value: &e.Value.Text, NameAt: e.At, At: e.Value.At}}
 				continue
@@ -43,7 +43,7 @@ func (l *Load) Decode(d *Decoder, n *yamltree.Node, path string) {
 			l.Options.Decode(d, e.Value, inner)
 		default:
 			d.Mistake(e.At, "unknown-load", fmt.Sprintf("unknown load %q", e.Key), hint.Name(e.Key, append([]string{"http"}, programs()...)))
-			l.Program = Written(e.Key, e.At) // so that it is not said to be missing as well
+			l.Program = written(e.Key, e.At) // so that it is not said to be missing as well
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestSchemaIsFresh(t *testing.T) {
 	fresh(t, schemaFile, string(want))
 }
 
-// schemaPaths lists the properties of a schema as Keys does.
+// schemaPaths lists the properties of a schema as keys does.
 func schemaPaths(s *jsonschema.Schema, path string, out map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		here := join(path, name)
@@ -73,15 +74,15 @@ func TestReferenceTable(t *testing.T) {
 	schemaPaths(&schema, "", inSchema)
 	var table strings.Builder
 	table.WriteString("| key | takes | meaning |\n|---|---|---|\n")
-	for _, k := range Keys() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", k.Path, k.Type, strings.ReplaceAll(k.Text, "|", "\\|"))
-		if strings.HasSuffix(k.Path, "NAME") || strings.HasSuffix(k.Path, "PROGRAM") {
+	for _, k := range keys() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", k.path, k.takes, strings.ReplaceAll(k.text, "|", "\\|"))
+		if strings.HasSuffix(k.path, "NAME") || strings.HasSuffix(k.path, "PROGRAM") {
 			continue
 		}
-		if description, found := inSchema[k.Path]; !found || description != k.Text {
-			t.Errorf("%s is %q here and %q (%v) in the schema", k.Path, k.Text, description, found)
+		if description, found := inSchema[k.path]; !found || description != k.text {
+			t.Errorf("%s is %q here and %q (%v) in the schema", k.path, k.text, description, found)
 		}
-		delete(inSchema, k.Path)
+		delete(inSchema, k.path)
 	}
 	for path := range inSchema {
 		if program, found := strings.CutPrefix(path, "load."); found && slices.Contains(programs(), program) {
@@ -99,4 +100,89 @@ func TestReferenceTable(t *testing.T) {
 		t.Fatalf("%s has no place for the table", referenceFile)
 	}
 	fresh(t, referenceFile, before+"<!-- keys: made by the test, do not edit -->\n"+table.String()+"<!-- end of keys -->"+after)
+}
+
+// key is one key of an experiment file, for the reference.
+type key struct {
+	path  string // "service.ready.get"; a name of the person's own is NAME
+	takes string // in words
+	text  string
+}
+
+// keys lists all keys, in the order of the types.
+func keys() []key {
+	var out []key
+	listKeys(reflect.TypeFor[Document](), "", &out)
+	return out
+}
+
+func listKeys(t reflect.Type, path string, out *[]key) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if fieldName(f) == "" {
+			continue
+		}
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		here := join(path, fieldName(f))
+		*out = append(*out, key{here, typeWords(inner), f.Tag.Get("jsonschema")})
+		switch {
+		case here == "services":
+			*out = append(*out, key{"services.NAME", "map", "as service"})
+		case inner == reflect.TypeFor[Load]():
+			*out = append(*out, key{here + ".http", "map", "load over HTTP/1.1, closed loop"})
+			listKeys(reflect.TypeFor[HTTP](), here+".http", out)
+			*out = append(*out, key{here + ".PROGRAM", "map", "one of " + strings.Join(slices.Sorted(slices.Values(programs())), ", ") + " (not built yet)"})
+		case inner.Kind() == reflect.Struct && (inner == reflect.TypeFor[Stop]() || inner == reflect.TypeFor[Host]() || !isLeaf(inner)):
+			listKeys(inner, here, out)
+		}
+	}
+}
+
+// typeWords says in words what a key takes.
+func typeWords(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[Text]():
+		return "text"
+	case reflect.TypeFor[Texts]():
+		return "text or list"
+	case reflect.TypeFor[Words]():
+		return "command or list of words"
+	case reflect.TypeFor[Number]():
+		return "whole number"
+	case reflect.TypeFor[Duration]():
+		return "duration"
+	case reflect.TypeFor[Share]():
+		return "percentage"
+	case reflect.TypeFor[Settings]():
+		return "map to text or null"
+	case reflect.TypeFor[Dict[Text]]():
+		return "map to text"
+	case reflect.TypeFor[Dict[Duration]]():
+		return "map to duration"
+	case reflect.TypeFor[Dict[Levels]]():
+		return "map to levels"
+	case reflect.TypeFor[Dict[Proofs]]():
+		return "map to proofs"
+	case reflect.TypeFor[Dict[Variant]]():
+		return "map to settings"
+	case reflect.TypeFor[Baseline]():
+		return "text or map"
+	case reflect.TypeFor[Stop]():
+		return "text or map"
+	case reflect.TypeFor[Host]():
+		return "text, list or map"
+	case reflect.TypeFor[CPUs]():
+		return "number, span or list"
+	case reflect.TypeFor[Anything]():
+		return "anything"
+	}
+	return "map"
+}
+
+func isLeaf(t reflect.Type) bool {
+	_, ok := reflect.New(t).Interface().(leaf)
+	return ok
 }

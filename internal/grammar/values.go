@@ -19,23 +19,15 @@ type Text struct {
 	At    mistake.Place
 }
 
-// Written is a value that was written at a place.
-func Written(value string, at mistake.Place) Text { return Text{Set: true, Value: value, At: at} }
+// written is a value that was written at a place.
+func written(value string, at mistake.Place) Text { return Text{Set: true, Value: value, At: at} }
 
 func (t *Text) Decode(d *Decoder, n *yamltree.Node, path string) {
 	if n.Kind != yamltree.Scalar {
 		d.wrongKind(n, path, "a single value")
 		return
 	}
-	*t = Written(n.Text, n.At)
-}
-
-// or returns the value, or what stands for none.
-func (t Text) or(value string) string {
-	if t.Set {
-		return t.Value
-	}
-	return value
+	*t = written(n.Text, n.At)
 }
 
 // Texts is a list of single values, or one of them.

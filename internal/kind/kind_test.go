@@ -118,7 +118,7 @@ func TestEditFile(t *testing.T) {
 		"appended in the section's own spacing": {
 			"[serve]\na=1\n\n[other]\nprocesses=9\n", []hakaru.Setting{set("processes", "4")},
 			"[serve]\na=1\nprocesses=4\n\n[other]\nprocesses=9\n"},
-		"null takes the line away": {"[serve]\nlog = off\nthreads = 1\n", []hakaru.Setting{set("log")}, "[serve]\nthreads = 1\n"},
+		"null takes the line away":  {"[serve]\nlog = off\nthreads = 1\n", []hakaru.Setting{set("log")}, "[serve]\nthreads = 1\n"},
 		"null of what is not there": {"[serve]\nthreads = 1\n", []hakaru.Setting{set("log")}, "[serve]\nthreads = 1\n"},
 		"repeated keys become one": {
 			"[serve]\nlog = a\nthreads = 1\nlog = b\n", []hakaru.Setting{set("log", "off")},

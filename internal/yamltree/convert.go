@@ -1,8 +1,6 @@
 package yamltree
 
 import (
-	"strings"
-
 	"github.com/goccy/go-yaml/ast"
 
 	"hakaru/internal/mistake"
@@ -39,7 +37,7 @@ func (c *converter) convert(n ast.Node, depth int) *Node {
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		out := &Node{Kind: Map, At: at, flow: n.IsFlowStyle}
+		out := &Node{Kind: Map, At: at}
 		for _, v := range n.Values {
 			c.entry(out, v, depth)
 		}
@@ -52,7 +50,7 @@ func (c *converter) convert(n ast.Node, depth int) *Node {
 		c.entry(out, n, depth)
 		return out
 	case *ast.SequenceNode:
-		out := &Node{Kind: List, At: at, flow: n.IsFlowStyle}
+		out := &Node{Kind: List, At: at}
 		for _, v := range n.Values {
 			out.Items = append(out.Items, c.convert(v, depth+1))
 		}
@@ -83,10 +81,9 @@ func (c *converter) convert(n ast.Node, depth int) *Node {
 		if n.Value != nil {
 			text = n.Value.Value
 		}
-		return &Node{Kind: Scalar, At: at, Text: text, quoted: true}
+		return &Node{Kind: Scalar, At: at, Text: text}
 	case *ast.StringNode:
-		quoted := n.Token != nil && strings.HasSuffix(n.Token.Type.String(), "Quote")
-		return &Node{Kind: Scalar, At: at, Text: n.Value, quoted: quoted}
+		return &Node{Kind: Scalar, At: at, Text: n.Value}
 	}
 	text := ""
 	if t := n.GetToken(); t != nil {

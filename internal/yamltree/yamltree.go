@@ -25,8 +25,6 @@ type Node struct {
 	Kind    Kind
 	At      mistake.Place
 	Text    string // of a scalar
-	quoted  bool
-	flow    bool // a map or list written with braces or brackets
 	Entries []Entry
 	Items   []*Node
 }
