@@ -189,31 +189,47 @@ func (c *Client) Call(ctx context.Context, do string, in, out any, event func(js
 				return fmt.Errorf("%s: %w: %w", do, ErrLost, err)
 			}
 		case <-c.lost:
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return fmt.Errorf("%s: %w", do, c.cause)
+			// What came before the end of the link came: an agent that is
+			// killed right after its answer has answered.
+			for {
+				select {
+				case m := <-call:
+					if answered, err := receive(ctx, do, m, out, event); answered {
+						return err
+					}
+				default:
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					return fmt.Errorf("%s: %w", do, c.cause)
+				}
+			}
 		case m := <-call:
-			switch {
-			case m.Event != nil:
-				if event != nil {
-					event(m.Event)
-				}
-			case m.Error != nil:
-				if ctx.Err() != nil && m.Error.Code == codeCancelled {
-					return fmt.Errorf("%s: %w", do, context.Cause(ctx))
-				}
-				return m.Error
-			default:
-				if out == nil {
-					return nil
-				}
-				if err := json.Unmarshal(m.Answer, out); err != nil {
-					return fmt.Errorf("decode answer to %s: %w", do, err)
-				}
-				return nil
+			if answered, err := receive(ctx, do, m, out, event); answered {
+				return err
 			}
 		}
 	}
+}
+
+// receive handles one message of a call, and reports whether it was the answer.
+func receive(ctx context.Context, do string, m Message, out any, event func(json.RawMessage)) (answered bool, err error) {
+	switch {
+	case m.Event != nil:
+		if event != nil {
+			event(m.Event)
+		}
+		return false, nil
+	case m.Error != nil:
+		if ctx.Err() != nil && m.Error.Code == codeCancelled {
+			return true, fmt.Errorf("%s: %w", do, context.Cause(ctx))
+		}
+		return true, m.Error
+	case out != nil:
+		if err := json.Unmarshal(m.Answer, out); err != nil {
+			return true, fmt.Errorf("decode answer to %s: %w", do, err)
+		}
+	}
+	return true, nil
 }
 
 const codeCancelled = "cancelled"
