@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"hakaru"
 	"hakaru/internal/link"
@@ -144,8 +145,41 @@ func (l *Local) Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, 
 		return hakaru.Watched{}, err
 	}
 	watched, err := watch.Watch(ctx, place, w, begun)
-	watched.Ended = append(watched.Ended, stack.Ended()...)
+	watched.Ended = unite(stack.Ended(), watched.Ended)
 	return watched, err
+}
+
+// unite adds to what is known of the units that ended those that only more
+// knows of.
+func unite(known, more []hakaru.Exit) []hakaru.Exit {
+	for _, e := range more {
+		if !slices.ContainsFunc(known, func(k hakaru.Exit) bool { return k.Service == e.Service }) {
+			known = append(known, e)
+		}
+	}
+	return known
+}
+
+// downTime bounds how long a place may take to go down: its services' graces,
+// and closeGrace for what is done by force.
+func (l *Local) downTime(place hakaru.Place) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.stacks[place.ID]; s != nil {
+		return closeGrace + s.Grace()
+	}
+	return closeGrace
+}
+
+// closeTime bounds how long Close may take: it takes down one after another.
+func (l *Local) closeTime() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limit := closeGrace
+	for _, s := range l.stacks {
+		limit += s.Grace()
+	}
+	return limit
 }
 
 // Prove implements Host.

@@ -11,8 +11,8 @@ import (
 	"hakaru/internal/link"
 )
 
-// closeGrace bounds how long an agent may take to end what it has up after its
-// link has closed. Down itself is bounded by each service's grace.
+// closeGrace bounds how long an agent may take, beside the graces of services,
+// to end what it has up.
 const closeGrace = time.Minute
 
 // The requests, one for each method of Host. `begun` and `bucket` are events.
@@ -64,12 +64,12 @@ func Serve(ctx context.Context, t link.Transport, h *Local) ([]hakaru.Warning, e
 		"down": link.Handle(func(ctx context.Context, in hakaru.Place, _ func(any) error) (hakaru.Leftovers, error) {
 			// Taking down goes on when the conductor loses patience: nothing
 			// may survive it.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.downTime(in))
 			defer cancel()
 			return h.Down(ctx, in)
 		}),
 	})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeGrace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.closeTime())
 	defer cancel()
 	return h.Close(ctx), err
 }

@@ -53,6 +53,23 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 	return s.left
 }
 
+// Grace is how long the units together may take to end when they are asked to.
+func (s *Stack) Grace() time.Duration {
+	var sum time.Duration
+	for _, u := range s.units {
+		sum += graceOf(u.spec)
+	}
+	return sum
+}
+
+// graceOf is what a unit was given, or the default.
+func graceOf(u hakaru.Unit) time.Duration {
+	if u.Stop.Grace > 0 {
+		return u.Stop.Grace
+	}
+	return DefaultGrace
+}
+
 func (s *Stack) leave(code, message string) {
 	s.left.Warnings = append(s.left.Warnings, hakaru.Warning{Code: code, Message: message})
 }
@@ -109,10 +126,7 @@ func (s *Stack) stopUnit(ctx context.Context, u *unit) {
 // The signal is sent once more at half of the time: one that arrives before a
 // program has its handler can be lost.
 func (s *Stack) askToEnd(ctx context.Context, u *unit, signal syscall.Signal) bool {
-	grace := u.spec.Stop.Grace
-	if grace <= 0 {
-		grace = DefaultGrace
-	}
+	grace := graceOf(u.spec)
 	half := time.NewTimer(grace / 2)
 	defer half.Stop()
 	end := time.NewTimer(grace)
