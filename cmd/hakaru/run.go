@@ -137,14 +137,7 @@ func (d *door) conduct(cmd *cobra.Command, f runFlags, st *store.Store, run haka
 
 	// The end is recorded and reported even after an interrupt.
 	ctx = context.WithoutCancel(ctx)
-	state := hakaru.RunDone
-	var cut *interrupted
-	switch {
-	case errors.As(runErr, &cut), errors.As(context.Cause(cmd.Context()), &cut):
-		state = hakaru.RunInterrupted
-	case runErr != nil:
-		state = hakaru.RunFailed
-	}
+	state := endState(runErr, context.Cause(cmd.Context()))
 	ended := time.Now()
 	storeErr := st.Update(ctx, run.ID, func(r *hakaru.Run) {
 		r.State, r.Ended, r.Done = state, &ended, res.Done
@@ -172,6 +165,18 @@ func (d *door) conduct(cmd *cobra.Command, f runFlags, st *store.Store, run haka
 		return err
 	}
 	return verdictCode(ctx, st, run)
+}
+
+// endState is how a run ended. One that was done when the signal came is done.
+func endState(runErr, cause error) hakaru.RunState {
+	var cut *interrupted
+	switch {
+	case runErr == nil:
+		return hakaru.RunDone
+	case errors.As(runErr, &cut), errors.As(cause, &cut):
+		return hakaru.RunInterrupted
+	}
+	return hakaru.RunFailed
 }
 
 // partial prints the report of a run that was cut off.

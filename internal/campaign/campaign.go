@@ -239,7 +239,9 @@ func (c *conduct) trial(ctx context.Context, t hakaru.Trial) error {
 			return fmt.Errorf("start the agents anew: %w", err)
 		}
 	}
-	if err := c.Store.Append(ctx, c.Spec.Run.ID, out.Result, out.Outputs); err != nil {
+	// A trial that was finished is kept, even when the interrupt came while it
+	// was taken down.
+	if err := c.Store.Append(context.WithoutCancel(ctx), c.Spec.Run.ID, out.Result, out.Outputs); err != nil {
 		return fmt.Errorf("store trial %d: %w", t.Seq, err)
 	}
 	c.res.History = append(c.res.History, out.Result)

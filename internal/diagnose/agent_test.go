@@ -41,3 +41,30 @@ func TestAgentIsNotOthers(t *testing.T) {
 		})
 	}
 }
+
+// A window with few answers cannot tell small differences, however alike the
+// trials are.
+func TestFewAnswers(t *testing.T) {
+	for good, want := range map[uint64]bool{5: true, 24: true, 25: false, 500: false} { // in each of four buckets
+		s := healthy()
+		s.good = good
+		got := slices.ContainsFunc(Warnings(s.build()), func(w hakaru.Warning) bool { return w.Code == "few_answers" })
+		if got != want {
+			t.Errorf("%d answers: warned %v", 4*good, got)
+		}
+	}
+}
+
+// The hint of a service that died names a run only where there is one.
+func TestDiedHint(t *testing.T) {
+	s := healthy()
+	s.facts.Ended = []hakaru.Exit{{Service: "app", State: "exit status 3"}}
+	f := s.build()
+	if v := Void(f); v == nil || v.Hint != "look at its last lines: hakaru show k3f9a 7" {
+		t.Errorf("%+v", v)
+	}
+	f.Result.Run = "" // hakaru try
+	if v := Void(f); v == nil || v.Hint != "" {
+		t.Errorf("%+v", v)
+	}
+}

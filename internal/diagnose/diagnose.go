@@ -29,6 +29,7 @@ const (
 	serviceAtLimit   = 0.90 // of its CPUs, or of one CPU by its busiest thread
 	othersVoid       = 0.50 // of the machine's CPUs
 	othersWarn       = 0.10
+	fewAnswers       = 100  // one answer is more than 1 %
 	agentWarn        = 0.05 // of the machine's CPUs by the agent of the service host
 	sharedWarn       = 0.80 // of the machine by service and generator together
 	throttledVoid    = 0.01 // of the window, summed over the service's CPUs
@@ -72,6 +73,11 @@ func Warnings(f Facts) []hakaru.Warning {
 	}
 	if share := v.machineShare(v.cpu(hakaru.OfAgent)); share > agentWarn {
 		warn("agent_busy", "hakaru's agent took %s of the machine's CPUs, most of it to read what the service writes: let it write less, or to a file", unit.Share(share))
+	}
+	if v.good > 0 && v.good < fewAnswers {
+		// They are counted whole: with so few, two variants can differ by one
+		// answer in every trial, which no spread between trials tells of.
+		warn("few_answers", "only %d answers came in the measured window, so that one more or less is %s: measure longer", v.good, unit.Share(1/float64(v.good)))
 	}
 	if f.Shared {
 		if share := v.machineShare(v.service().cpu + v.cpu(hakaru.OfGenerator)); share > sharedWarn {
@@ -230,10 +236,11 @@ func died(v view) *hakaru.Void {
 	for i, e := range v.Ended {
 		parts[i] = fmt.Sprintf("%s ended during the trial (%s)", hakaru.TheService(e.Service), e.State)
 	}
-	return &hakaru.Void{
-		Reason: hakaru.VoidDied, Evidence: strings.Join(parts, "; "),
-		Hint: fmt.Sprintf("look at its last lines: hakaru show %s %d", v.Result.Run, v.Result.Seq),
+	hint := ""
+	if v.Result.Run != "" { // of hakaru try, they follow
+		hint = fmt.Sprintf("look at its last lines: hakaru show %s %d", v.Result.Run, v.Result.Seq)
 	}
+	return &hakaru.Void{Reason: hakaru.VoidDied, Evidence: strings.Join(parts, "; "), Hint: hint}
 }
 
 func (v view) firstSample(match func(hakaru.ErrorKind) bool) string {

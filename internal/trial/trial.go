@@ -66,9 +66,24 @@ type Outcome struct {
 	Samples []hakaru.Sample // the first bad answers
 }
 
-// downGrace bounds how long taking a place down may take after an interrupt;
-// each service's own grace is shorter.
+// downGrace bounds how long taking a place down may take beside the graces of
+// its services.
 const downGrace = time.Minute
+
+// downTime bounds taking down what the bundle brings up.
+func downTime(b hakaru.Bundle) time.Duration {
+	limit := downGrace
+	for _, u := range b.Units {
+		limit += max(u.Stop.Grace, 0)
+	}
+	return limit
+}
+
+// wholeBuckets rounds a warm-up up, so that the measured window begins with a
+// bucket and none of it is lost.
+func wholeBuckets(d time.Duration) time.Duration {
+	return (d + hakaru.BucketWidth - 1).Truncate(hakaru.BucketWidth)
+}
 
 // lead is the time between asking for the load and its first request, in which
 // connections are made: more of them need more of it.
@@ -82,6 +97,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	r := &out.Result
 	r.Trial = spec.Trial
 	r.Started = began
+	spec.Load.WarmUp = wholeBuckets(spec.Load.WarmUp)
 	r.WarmUp, r.Window = spec.Load.WarmUp, spec.Load.Window
 	stage := func(s Stage) {
 		if sight.Stage != nil {
@@ -114,7 +130,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 
 	// From here on the place is taken down whatever has happened.
 	stage(Stopping)
-	downCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downGrace)
+	downCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime(spec.Bundle))
 	defer cancel()
 	left, downErr := service.Down(downCtx, place)
 	r.StopTook = left.Took
