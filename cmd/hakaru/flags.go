@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,38 +21,59 @@ const defaultFile = "hakaru.yaml"
 
 // experimentFlags say where an experiment comes from and what overrides it.
 type experimentFlags struct {
-	set         []string
-	blocks      int
-	budget      string
-	seed        uint64
-	service     string
-	factors     []string
-	url         string
-	connections string
-	duration    string
+	experiment.Flags
+	budget    string
+	calibrate int
+	seed      uint64
 }
+
+// Names of the flags: those that hold beside a file, and those that are an
+// experiment without one.
+var (
+	besideFile = []string{"set", "blocks", "budget", "calibrate", "seed", "connections", "warm-up", "duration"}
+	insteadOf  = []string{"service", "settings", "factor", "url", "status", "expect", "goal", "limit", "matters", "method"}
+)
 
 func (f *experimentFlags) register(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.set, "set", nil, "set a setting of the base, name=value (repeatable)")
-	flags.IntVar(&f.blocks, "blocks", 0, "run at most N blocks")
+	flags, o := cmd.Flags(), &f.Options
+	flags.SortFlags = false // those without a file together
+	flags.StringArrayVar(&o.Set, "set", nil, "set a setting of the base, name=value (repeatable)")
+	flags.IntVar(&o.Blocks, "blocks", 0, "run at most N blocks")
 	flags.StringVar(&f.budget, "budget", "", "spend at most this long, 20m")
+	flags.IntVar(&f.calibrate, "calibrate", 0, "run the baseline N times before the first block")
 	flags.Uint64Var(&f.seed, "seed", 0, "of the random order; the same seed gives the same order")
-	flags.StringVar(&f.service, "service", "", "without a file: command line of the service; {http} is the address it is to listen on")
-	flags.StringArrayVar(&f.factors, "factor", nil, "without a file: setting and its levels, name=a,b,c (repeatable)")
-	flags.StringVar(&f.url, "url", "", "without a file: what to request, 'http://{http}/'")
-	flags.StringVarP(&f.connections, "connections", "c", "", "keep this many connections busy; overrides the file's load")
-	flags.StringVarP(&f.duration, "duration", "d", "", "measure this long in each trial; overrides the file's load")
+	flags.StringVarP(&o.Connections, "connections", "c", "", "keep this many connections busy")
+	flags.StringVar(&o.WarmUp, "warm-up", "", "send load this long before measuring")
+	flags.StringVarP(&o.Duration, "duration", "d", "", "measure this long in each trial")
+
+	flags.StringVar(&f.Service, "service", "", "without a file: command line of the service; {http} is the address it is to listen on")
+	flags.StringVar(&f.Settings, "settings", "", "without a file: config file of the service, as its command names it")
+	flags.StringArrayVar(&f.Factors, "factor", nil, "without a file: setting and its levels, name=a,b,c (repeatable)")
+	flags.StringVar(&f.URL, "url", "", "without a file: what to request, 'http://{http}/'")
+	flags.StringVar(&f.Status, "status", "", "without a file: the right status (default any 2xx)")
+	flags.StringVar(&f.Expect, "expect", "", "without a file: what the right answer contains")
+	flags.StringVar(&f.Goal, "goal", "", "without a file: what decides (default throughput)")
+	flags.StringArrayVar(&f.Limits, "limit", nil, "without a file: what must hold, metric=bound (repeatable)")
+	flags.StringVar(&f.Matters, "matters", "", "without a file: the smallest difference that matters (default 3%)")
+	flags.StringVar(&f.Method, "method", "", "without a file: factorial (default) or one-at-a-time")
 }
 
-// given reports whether any of the flags was used.
-func (f *experimentFlags) given(cmd *cobra.Command) bool {
-	for _, name := range []string{"set", "blocks", "budget", "seed", "service", "factor", "url", "connections", "duration"} {
+// given returns which of the named flags were used, as they are written.
+func given(cmd *cobra.Command, names []string) []string {
+	var used []string
+	for _, name := range names {
 		if cmd.Flags().Changed(name) {
-			return true
+			used = append(used, "--"+name)
 		}
 	}
-	return false
+	return used
+}
+
+func are(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return strings.Join(names, ", ") + " are"
 }
 
 func atMostOneFile(_ *cobra.Command, args []string) error {
@@ -65,34 +85,40 @@ func atMostOneFile(_ *cobra.Command, args []string) error {
 
 // experiment reads the experiment from its file or from the flags.
 func (d *door) experiment(cmd *cobra.Command, f experimentFlags, args []string) (*hakaru.Experiment, error) {
-	var budget time.Duration
+	options := f.Options
+	options.Read = os.ReadFile
 	if f.budget != "" {
 		var err error
-		if budget, err = unit.ParseDuration(f.budget); err != nil {
+		if options.Budget, err = unit.ParseDuration(f.budget); err != nil {
 			return nil, usagef("write it as 90s, 20m or 2h", "--budget %s: %w", f.budget, err)
 		}
 	}
-	if f.blocks < 0 {
-		return nil, usagef("", "--blocks %d: want a number from 1", f.blocks)
+	if n := f.Options.Blocks; cmd.Flags().Changed("blocks") && (n < 1 || n > experiment.MaxBlocks) {
+		return nil, usagef("", "--blocks %d: want a number from 1 to %d", n, experiment.MaxBlocks)
 	}
-	options := experiment.Options{
-		Read: os.ReadFile, Set: f.set, Blocks: f.blocks, Budget: budget,
-		Connections: f.connections, Duration: f.duration,
+	if cmd.Flags().Changed("calibrate") {
+		if f.calibrate < 0 || f.calibrate > experiment.MaxCalibrate {
+			return nil, usagef("", "--calibrate %d: want a number from 0 to %d", f.calibrate, experiment.MaxCalibrate)
+		}
+		options.Calibrate = &f.calibrate
 	}
 	if cmd.Flags().Changed("seed") {
 		options.Seed = &f.seed
 	}
-	fromFlags := f.service != "" || len(f.factors) > 0 || f.url != ""
+	instead := given(cmd, insteadOf)
 	switch {
-	case fromFlags && len(args) > 0:
-		return nil, usagef("put the service into the file, or leave the file out", "--service, --factor and --url describe an experiment without a file, and %s is one", args[0])
-	case fromFlags:
+	case len(instead) > 0 && len(args) > 0:
+		return nil, usagef("write it into the file, or leave the file out", "%s for an experiment without a file, and %s is one", are(instead), args[0])
+	case len(instead) > 0 && f.Service == "" && f.URL == "" && len(f.Factors) == 0:
+		return nil, usagef("write it into the file; without one, begin with --service and --url", "%s for an experiment without a file", are(instead))
+	case len(instead) > 0:
 		dir, err := os.Getwd()
 		if err != nil {
 			return nil, fmt.Errorf("find the working directory: %w", err)
 		}
 		options.Dir = dir
-		return experiment.FromFlags(experiment.Flags{Service: f.service, Factors: f.factors, URL: f.url, Options: options})
+		f.Flags.Options = options
+		return experiment.FromFlags(f.Flags)
 	}
 	name := defaultFile
 	if len(args) == 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func (d *door) run(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	if f.resume != "" {
-		if len(args) > 0 || f.given(cmd) {
+		if len(args) > 0 || len(given(cmd, slices.Concat(besideFile, insteadOf))) > 0 {
 			return usagef("hakaru run --resume "+f.resume, "--resume goes on with the experiment as it was stored: no file and no flags that change it")
 		}
 		return d.resume(cmd, f)
@@ -240,11 +241,23 @@ func notStarted(ctx context.Context, st *store.Store, run hakaru.Run, history []
 }
 
 // carriedOut refuses an experiment with parts that are understood and not built.
+// There is no mistake in the file, so the error is not one of a person's.
 func carriedOut(exp *hakaru.Experiment) error {
 	if len(exp.NotYet) == 0 {
 		return nil
 	}
-	return fmt.Errorf("this experiment cannot be run yet:\n%w", mistake.List(exp.NotYet))
+	return &notBuilt{parts: exp.NotYet}
+}
+
+// notBuilt says which parts of an experiment this version cannot carry out.
+type notBuilt struct{ parts []hakaru.Finding }
+
+func (e *notBuilt) Error() string {
+	return "this experiment is understood, and cannot be run yet:\n" + mistake.List(e.parts).Error()
+}
+
+func (e *notBuilt) Hint() string {
+	return "hakaru run --dry-run shows what would be run"
 }
 
 // dryRun prints what a run would do.

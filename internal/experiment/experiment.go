@@ -37,6 +37,7 @@ type Options struct {
 	Blocks      int      // 0: as in the file
 	Budget      time.Duration
 	Seed        *uint64
+	Calibrate   *int   // trials of the baseline before the first block
 	Connections string // of an HTTP load; "": as in the file
 	WarmUp      string
 	Duration    string

@@ -90,6 +90,10 @@ func FromFlags(f Flags) (*hakaru.Experiment, error) {
 	putText(design, "matters", "--matters", f.Matters)
 	put(root, "design", design)
 	load, http := flagMap("--url"), flagMap("--url")
+	if f.URL == "" {
+		s.Mistake(http.At, "no-url", "--url names nothing to request", "write --url 'http://{http}/'")
+		put(http, "url", &yamltree.Node{Kind: yamltree.Unread, At: http.At})
+	}
 	putText(http, "url", "--url", f.URL)
 	putText(http, "status", "--status", f.Status)
 	putText(http, "expect", "--expect", f.Expect)

@@ -72,7 +72,7 @@ func TestFromFlagsMistakes(t *testing.T) {
 			experiment.Flags{Service: "uwsgi --ini app.ini --http {http}", Factors: []string{"processes=1,2,4"}, URL: "http://{http}/"},
 			[]string{"--factor processes=1,2,4: nothing uses the setting processes", "uwsgi is not known well enough yet", "write {processes}"}},
 		"no service":   {experiment.Flags{Factors: []string{"a=1,2"}, URL: "http://127.0.0.1/"}, []string{"--service names no program"}},
-		"no URL":       {experiment.Flags{Service: "hakaru serve", Factors: []string{"processes=1,2"}}, []string{"load.http has no url"}},
+		"no URL":       {experiment.Flags{Service: "hakaru serve", Factors: []string{"processes=1,2"}}, []string{"--url names nothing to request"}},
 		"factor":       {experiment.Flags{Service: "./a {a}", Factors: []string{"a"}, URL: "http://127.0.0.1/"}, []string{"--factor takes NAME=VALUE"}},
 		"factor twice": {experiment.Flags{Service: "./a {a}", Factors: []string{"a=1", "a=2"}, URL: "http://127.0.0.1/"}, []string{"a is given twice"}},
 		"level twice":  {experiment.Flags{Service: "./a {a}", Factors: []string{"a=1,1"}, URL: "http://127.0.0.1/"}, []string{"a has the level 1 twice"}},
@@ -81,6 +81,9 @@ func TestFromFlagsMistakes(t *testing.T) {
 		"duration": {experiment.Flags{Service: "hakaru serve", Factors: []string{"processes=1,2"}, URL: "http://127.0.0.1/", Options: experiment.Options{Duration: "20"}},
 			[]string{"--duration: load.http.duration", "write 20s"}},
 		"limit": {experiment.Flags{Service: "hakaru serve", URL: "http://127.0.0.1/", Limits: []string{"p99=5"}}, []string{"--limit p99=5: limits.p99"}},
+		"all of them": {experiment.Flags{Service: "hakaru serve --config b.ini", Settings: "b.ini", URL: "http://{htp}/", Goal: "memroy", Matters: "3", Method: "one-at-time", Status: "x", Options: options()},
+			[]string{"--settings: read settings b.ini", "starts at the working directory", "--goal: goal: unknown metric", `did you mean "memory"?`,
+				"--matters: design.matters", "--method: unknown method", "--status: load.http.status"}},
 		"set": {experiment.Flags{Service: "hakaru serve", URL: "http://127.0.0.1/", Options: experiment.Options{Set: []string{"procs=5", "x"}}},
 			[]string{"--set procs=5: serve has no setting", "--set takes name=value"}},
 	} {
@@ -146,5 +149,45 @@ func TestPairs(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q: pairs %v, want %s", rest, got, want)
 		}
+	}
+}
+
+// The flags say the same as the file would.
+func TestFlagsAreAFile(t *testing.T) {
+	opt := options()
+	opt.Set, opt.WarmUp = []string{"listen={http}"}, "2s"
+	fromFlags, err := experiment.FromFlags(experiment.Flags{
+		Service: "hakaru serve --config serve.ini", Settings: "serve.ini", URL: "http://{http}/x", Status: "404", Expect: "gone",
+		Factors: []string{"processes=1,2", "log=off,null"}, Goal: "cpu_per_request", Limits: []string{"memory=64MiB"},
+		Matters: "5%", Method: "one-at-a-time", Options: opt,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromFile, err := experiment.Parse("hakaru.yaml", []byte(`
+service: {run: hakaru serve --config serve.ini, settings: serve.ini, ports: [http]}
+factors: {processes: [1, 2], log: [off, null]}
+load: {http: {url: "http://{http}/x", status: 404, expect: gone}}
+goal: cpu_per_request
+limits: {memory: 64MiB}
+design: {method: one-at-a-time, matters: 5%}
+`), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fromFlags.Name, fromFlags.Sources, fromFlags.Design.Seed = fromFile.Name, fromFile.Sources, fromFile.Design.Seed
+	if diff := cmp.Diff(fromFile, fromFlags); diff != "" {
+		t.Errorf("file and flags differ:\n%s", diff)
+	}
+}
+
+// A program that no kind knows is ready when the URL gives the right answer.
+func TestReadyOfFlags(t *testing.T) {
+	exp, err := experiment.FromFlags(experiment.Flags{Service: "./app {http}", URL: "http://{http}/x", Status: "404", Expect: "gone", Options: options()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(hakaru.Ready{Get: "http://{http}/x", Status: 404, Body: "gone"}, exp.Services[0].Ready); diff != "" {
+		t.Error(diff)
 	}
 }

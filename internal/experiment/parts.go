@@ -110,6 +110,12 @@ func (b *builder) design() grammar.Design {
 	return *b.doc.Design
 }
 
+// Bounds of a design, so that a slip of the finger is none of a month.
+const (
+	MaxBlocks    = 100_000
+	MaxCalibrate = 1000
+)
+
 func (b *builder) buildDesign() {
 	doc, d := b.design(), &b.exp.Design
 	d.Blocks, d.Matters, d.Calibrate, d.Seed = hakaru.DefaultBlocks, hakaru.DefaultMatters, hakaru.DefaultCalibrations, b.seed
@@ -126,10 +132,10 @@ func (b *builder) buildDesign() {
 		}
 	}
 	if doc.Blocks.Set {
-		d.Blocks = doc.Blocks.Within(b.Decoder, "design.blocks", 1, 100_000)
+		d.Blocks = doc.Blocks.Within(b.Decoder, "design.blocks", 1, MaxBlocks)
 	}
 	if doc.Calibrate.Set {
-		d.Calibrate = doc.Calibrate.Within(b.Decoder, "design.calibrate", 0, 1000)
+		d.Calibrate = doc.Calibrate.Within(b.Decoder, "design.calibrate", 0, MaxCalibrate)
 	}
 	if doc.Matters.Set {
 		d.Matters = doc.Matters.Value
@@ -151,6 +157,9 @@ func (b *builder) buildDesign() {
 	}
 	if b.opt.Budget > 0 {
 		d.Budget = b.opt.Budget
+	}
+	if b.opt.Calibrate != nil {
+		d.Calibrate = *b.opt.Calibrate
 	}
 	if b.opt.Seed != nil {
 		d.Seed = *b.opt.Seed

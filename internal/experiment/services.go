@@ -238,9 +238,13 @@ func (b *builder) settingsFile(doc *grammar.Service, s *hakaru.Service, where st
 		b.Mistake(doc.Settings.At, "settings-file", "settings: "+s.Settings+" cannot be read here", "")
 		return
 	}
+	from := "the path starts at the directory of the experiment file"
+	if doc.Settings.At.Flag != "" {
+		from = "the path starts at the working directory"
+	}
 	content, err := b.opt.Read(full)
 	if err != nil {
-		b.Mistake(doc.Settings.At, "settings-file", fmt.Sprintf("read settings %s: %v", s.Settings, err), "the path starts at the directory of the experiment file")
+		b.Mistake(doc.Settings.At, "settings-file", fmt.Sprintf("read settings %s: %v", s.Settings, err), from)
 		return
 	}
 	if !slices.ContainsFunc(b.exp.Sources, func(f hakaru.File) bool { return f.Path == s.Settings }) {
