@@ -196,7 +196,7 @@ func (d *door) complain(ctx context.Context, err error) int {
 		}
 	case errors.As(err, &busy):
 		say("hakaru: hint: %s\n", busy.LinkError().Hint)
-	case errors.As(err, &hint):
+	case errors.As(err, &hint) && hint.Hint() != "":
 		say("hakaru: hint: %s\n", hint.Hint())
 	}
 	return exitFailed

@@ -71,7 +71,12 @@ func TestScripts(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(env.WorkDir, "tmp"), 0o755); err != nil && !os.IsExist(err) {
 				return err
 			}
+			docs, err := filepath.Abs("../../docs")
+			if err != nil {
+				return err
+			}
 			env.Vars = append(env.Vars, isolated(env.WorkDir)...)
+			env.Vars = append(env.Vars, "DOCS="+docs)
 			return nil
 		},
 		Cmds:      scriptCommands(),

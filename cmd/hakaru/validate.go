@@ -52,7 +52,7 @@ func (d *door) schemaCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(d.stdout, "%s\n", schema)
+			_, err = d.stdout.Write(schema)
 			return err
 		},
 	}

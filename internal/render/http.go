@@ -83,7 +83,7 @@ func HTTP(h *hakaru.HTTPLoad, expand func(string) string) (hakaru.LoadSpec, []*M
 			wrong("method", method, fmt.Sprintf("%q is not a method of HTTP", method), "")
 		}
 	}
-	if !strings.HasPrefix(req.URL, "http://") && !strings.HasPrefix(req.URL, "https://") || strings.ContainsAny(req.URL, " \t\r\n") {
+	if !address(req.URL) {
 		wrong("url", req.URL, fmt.Sprintf("%q is not a URL that begins with http://", req.URL), "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
@@ -100,6 +100,22 @@ func HTTP(h *hakaru.HTTPLoad, expand func(string) string) (hakaru.LoadSpec, []*M
 		req.Headers[name] = value
 	}
 	return spec, failed
+}
+
+// address reports whether load can be sent to a URL: over HTTP, to a unix socket
+// in one of the forms that internal/load reads, or to a leased socket, {s.url},
+// whose family may differ from trial to trial.
+func address(url string) bool {
+	if strings.ContainsAny(url, " \t\r\n") {
+		return false
+	}
+	for _, begin := range []string{"http://", "https://", "http+unix://", "unix:"} {
+		if strings.HasPrefix(url, begin) {
+			return true
+		}
+	}
+	name, _, closed := strings.Cut(url, "}")
+	return closed && strings.HasPrefix(name, "{") && strings.HasSuffix(name, ".url")
 }
 
 // token reports whether text is a token of HTTP (RFC 9110, 5.6.2).

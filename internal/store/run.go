@@ -66,7 +66,7 @@ func (s *Store) Find(ctx context.Context, text string) (hakaru.Run, error) {
 		var body []byte
 		err := s.db.QueryRowContext(ctx, "SELECT body FROM run ORDER BY n DESC LIMIT 1").Scan(&body)
 		if errors.Is(err, sql.ErrNoRows) {
-			return hakaru.Run{}, &Error{"find the last run in", s.path, "", fmt.Errorf("%w: there is no run yet", ErrNotFound)}
+			return hakaru.Run{}, &Error{"find the last run in", s.path, "`hakaru run FILE` makes one; another store is named by --store", fmt.Errorf("%w: there is no run yet", ErrNotFound)}
 		}
 		if err != nil {
 			return hakaru.Run{}, explain("find the last run in", s.path, err)

@@ -8,8 +8,11 @@ import (
 	"crypto/rand"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -20,10 +23,15 @@ import (
 
 func main() {
 	listen := flag.String("listen", "", "address")
-	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, or spin: use a CPU until killed")
+	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, front: pass on to another, get: ask one, or spin: use a CPU until killed")
+	to := flag.String("to", "", "address to pass requests on to, for front")
 	after := flag.Duration("after", 200*time.Millisecond, "when, for exits and slow-start")
 	flag.Parse()
 
+	if os.Getenv("WORKERS") == "none" {
+		fmt.Fprintln(os.Stderr, "misbehave: workers: none")
+		os.Exit(4)
+	}
 	switch *mode {
 	case "crash":
 		fmt.Fprintln(os.Stderr, "misbehave: cannot open database: no such table: users")
@@ -44,6 +52,17 @@ func main() {
 			return
 		}
 		select {}
+	case "get": // no service at all: ask one and print its answer
+		answer, err := http.Get("http://" + *listen + "/")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "misbehave:", err)
+			os.Exit(1)
+		}
+		if _, err := io.Copy(os.Stdout, answer.Body); err != nil {
+			fmt.Fprintln(os.Stderr, "misbehave:", err)
+			os.Exit(1)
+		}
+		return
 	case "ignores-term":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	case "slow-start":
@@ -64,6 +83,9 @@ func main() {
 			// runs on the machine then hardly matters.
 			time.Sleep(2 * time.Millisecond)
 			switch *mode {
+			case "front":
+				httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: *to}).ServeHTTP(w, r)
+				return
 			case "exits": // so long after the first of the load
 				loaded.Do(func() {
 					time.AfterFunc(*after, func() {
