@@ -126,34 +126,39 @@ func programs(exp *hakaru.Experiment) []string {
 
 // sweepFirst ends what a killed agent left behind, before any other command is
 // carried out. Looking costs a directory listing; only when there is something
-// is an agent started to end it.
-func (d *door) sweepFirst(cmd *cobra.Command) error {
+// is an agent started to end it. What cannot be ended is told and keeps no
+// report from being read; run and try sweep once more, and refuse then.
+func (d *door) sweepFirst(cmd *cobra.Command) {
 	switch cmd.Name() {
 	case "agent", "serve", "schema", "help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
-		return nil
+		return
 	}
+	swept, err := d.sweep(cmd.Context())
+	for _, w := range swept {
+		fmt.Fprintf(d.stderr, "hakaru: %s\n", w.Message)
+	}
+	if err != nil {
+		fmt.Fprintf(d.stderr, "hakaru: end what a killed agent left: %v\n", err)
+	}
+}
+
+func (d *door) sweep(ctx context.Context) ([]hakaru.Warning, error) {
 	left, err := service.Abandoned(d.stateDir())
 	if err != nil || len(left) == 0 {
-		return err
+		return nil, err
 	}
 	exe, err := executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	agent, err := host.Spawn(host.SpawnSpec{Exe: exe, Args: []string{"agent"}, Role: "sweep"})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	hello, err := agent.Hello(cmd.Context(), host.HelloAsk{Sweep: true})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 10*time.Second)
+	hello, err := agent.Hello(ctx, host.HelloAsk{Sweep: true})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := errors.Join(err, agent.Close(ctx)); err != nil {
-		return fmt.Errorf("end what a killed agent left: %w", err)
-	}
-	for _, w := range hello.Swept {
-		fmt.Fprintf(d.stderr, "hakaru: %s\n", w.Message)
-	}
-	return nil
+	return hello.Swept, errors.Join(err, agent.Close(ctx))
 }
 
 // holder names this process to others who want the machine.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -75,6 +77,32 @@ func TestNobodyReads(t *testing.T) {
 	}
 	if r := s.report(); r.Run.State != "interrupted" {
 		t.Errorf("the run is %s", r.Run.State)
+	}
+}
+
+// TestUnreadableNote: a note of a killed agent that cannot be read (a power cut)
+// keeps nobody from the results, and a run from beginning.
+func TestUnreadableNote(t *testing.T) {
+	s := newSite(t, killed)
+	note := filepath.Join(s.dir, "state", "0123456789abcdef.json")
+	if err := os.Mkdir(filepath.Dir(note), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(note, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+	}{{[]string{"list"}, 0}, {[]string{"validate", "app.yaml"}, 0}, {[]string{"run", "app.yaml"}, 1}} {
+		said, err := s.command(c.args...).CombinedOutput()
+		code := 0
+		if exit := new(exec.ExitError); errors.As(err, &exit) {
+			code = exit.ExitCode()
+		}
+		if code != c.code || !strings.Contains(string(said), note) {
+			t.Errorf("hakaru %s: exit code %d, want %d and the name of the note\n%s", strings.Join(c.args, " "), code, c.code, said)
+		}
 	}
 }
 

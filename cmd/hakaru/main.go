@@ -86,7 +86,8 @@ real, how large it is, and where there is not enough data to say.`,
 				d.ctx, d.stop = untilSignalled(cmd.Context(), d.stderr, onPipe(cmd.Name()))
 				cmd.SetContext(d.ctx)
 			}
-			return d.sweepFirst(cmd)
+			d.sweepFirst(cmd)
+			return nil
 		},
 	}
 	root.PersistentFlags().StringVar(&d.store, "store", "", "file with the runs (default $HAKARU_STORE, else hakaru/hakaru.db in $XDG_DATA_HOME or ~/.local/share)")

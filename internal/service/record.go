@@ -147,24 +147,25 @@ func (r registry) remove(id string) error {
 // read parses a record and refuses one that names what no stack has.
 func (r registry) read(name string) (record, error) {
 	var rec record
-	b, err := os.ReadFile(filepath.Join(r.dir, name))
+	path := filepath.Join(r.dir, name)
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return rec, err
 	}
 	if err := json.Unmarshal(b, &rec); err != nil {
-		return rec, fmt.Errorf("read note %s: %w", name, err)
+		return rec, fmt.Errorf("read note %s (remove it when nothing of its stack is left): %w", path, err)
 	}
 	if rec.Format != recordFormat {
-		return rec, fmt.Errorf("read note %s: it has format %d, this version knows %d", name, rec.Format, recordFormat)
+		return rec, fmt.Errorf("read note %s: it has format %d, this version knows %d", path, rec.Format, recordFormat)
 	}
 	if !validID(rec.ID) || rec.ID != strings.TrimSuffix(name, ".json") ||
 		filepath.Base(rec.Dir) != "hakaru-"+rec.ID || !filepath.IsAbs(rec.Dir) ||
 		rec.CgroupDir != "" && !strings.HasSuffix(filepath.Clean(rec.CgroupDir), "/hakaru/"+rec.ID) {
-		return rec, fmt.Errorf("read note %s: it does not describe a stack", name)
+		return rec, fmt.Errorf("read note %s: it does not describe a stack", path)
 	}
 	for _, u := range rec.Units {
 		if u.Cgroup != "" && filepath.Dir(u.Cgroup) != rec.CgroupDir {
-			return rec, fmt.Errorf("read note %s: cgroup %s is outside of %s", name, u.Cgroup, rec.CgroupDir)
+			return rec, fmt.Errorf("read note %s: cgroup %s is outside of %s", path, u.Cgroup, rec.CgroupDir)
 		}
 	}
 	return rec, nil

@@ -257,13 +257,38 @@ func removeTraces(files registry, rec record) error {
 		// The directory above goes with its last stack; others may be in it.
 		_ = unix.Rmdir(filepath.Dir(rec.CgroupDir))
 	}
-	if err := os.RemoveAll(rec.Dir); err != nil {
+	if err := removePrivateDir(rec.Dir); err != nil {
 		errs = append(errs, fmt.Errorf("remove the private directory: %w", err))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	return files.remove(rec.ID)
+}
+
+// removePrivateDir removes a directory and, where a service took the right to
+// write from directories of its own in it, gives that back first. It goes
+// through os.Root: no link leads out of it.
+func removePrivateDir(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	root, rootErr := os.OpenRoot(dir)
+	if rootErr != nil {
+		return errors.Join(err, rootErr)
+	}
+	defer root.Close() // read only: nothing is lost
+	walkErr := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			return root.Chmod(path, 0o700) // before it is listed
+		}
+		return err
+	})
+	if err := os.RemoveAll(dir); err != nil {
+		return errors.Join(err, walkErr)
+	}
+	return nil
 }
 
 // signalByName takes "TERM", "SIGTERM" or a number; TERM where empty.

@@ -175,7 +175,7 @@ func TestSweepRefusesForeignRecords(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Sweep(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "note "+name) {
+		if _, err := Sweep(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "note "+filepath.Join(dir, name)) {
 			t.Errorf("%s: error %v", name, err)
 		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
