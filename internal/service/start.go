@@ -74,6 +74,12 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	fail := func(why, hint string) error {
 		return &StartError{Service: spec.Service, Why: why, Hint: hint}
 	}
+	blame := func(err error) error {
+		if ofMachine(err) {
+			return fmt.Errorf("start %s: %w", hakaru.TheService(spec.Service), err)
+		}
+		return fail(err.Error(), "")
+	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("start %s: %w", hakaru.TheService(spec.Service), err)
 	}
@@ -92,7 +98,7 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	}
 	written, err := s.writeFiles(spec, credential)
 	if err != nil {
-		return fail(err.Error(), "")
+		return blame(err)
 	}
 	env := environment(s.opt.Environ, spec.Env, s.record.Units[i].Mark)
 	path, err := lookUp(spec.Argv[0], spec.Dir, env)
@@ -102,7 +108,7 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	u := &unit{spec: spec, ended: make(chan struct{})}
 	began := time.Now()
 	if err := s.launchUnit(i, u, path, env, credential); err != nil {
-		return fail(err.Error(), "")
+		return blame(err)
 	}
 	s.units = append(s.units, u)
 	s.place.Units = append(s.place.Units, hakaru.RunningUnit{
@@ -112,7 +118,7 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	r := &s.record.Units[i]
 	r.PID, r.Start, r.Cgroup = u.group.Leader, u.group.Start, u.group.Cgroup
 	if err := s.files.write(s.record, false); err != nil {
-		return fail(err.Error(), "")
+		return blame(err)
 	}
 	answers, err := s.awaitReady(ctx, u)
 	if err != nil {
@@ -121,6 +127,19 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	s.place.Answers = append(s.place.Answers, answers...)
 	s.place.Units[len(s.place.Units)-1].Ready = time.Since(began)
 	return nil
+}
+
+// ofMachine reports whether an error says that the machine is out of something,
+// which tells nothing of the service: no variant is to be called unusable for it.
+func ofMachine(err error) bool {
+	for _, e := range []syscall.Errno{
+		unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO, unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.ENOMEM,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // launchUnit forks and executes the program, in a session and a cgroup of its
