@@ -79,9 +79,14 @@ type Source struct {
 	NotYet   []hakaru.Finding
 }
 
+// Lines splits a text at LF, CRLF and CR, the line breaks of YAML 1.2 (5.4).
+func Lines(text string) []string {
+	return strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
+}
+
 // NewSource is a text by the name of its file; both are empty for flags.
 func NewSource(file, text string) *Source {
-	return &Source{file: file, Lines: strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")}
+	return &Source{file: file, Lines: Lines(text)}
 }
 
 func (s *Source) finding(at Place, code, message, fix string) hakaru.Finding {

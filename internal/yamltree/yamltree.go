@@ -82,7 +82,7 @@ func Read(s *mistake.Source, text string) (root *Node, partial bool) {
 		s.Mistake(mistake.Place{}, "not-text", "the file is not UTF-8 text", "")
 		return nil, true
 	}
-	lines := strings.Split(strings.TrimPrefix(strings.ReplaceAll(text, "\r\n", "\n"), "\ufeff"), "\n")
+	lines := mistake.Lines(strings.TrimPrefix(text, "\ufeff"))
 	s.Lines = append([]string(nil), lines...)
 	shifts := mend(s, lines)
 	for range 20 {
