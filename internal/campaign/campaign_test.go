@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hakaru"
@@ -84,31 +85,35 @@ func run() hakaru.Run {
 // A trial that was finished is stored although the interrupt came while its
 // service was being stopped.
 func TestInterruptKeepsAFinishedTrial(t *testing.T) {
-	why := errors.New("interrupted")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	f := &fake{down: func() { cancel(why) }}
-	res, err := Run(ctx, Spec{Run: run(), Store: f, Agents: f, Now: time.Now})
-	if !errors.Is(err, why) {
-		t.Errorf("the run ended with %v", err)
-	}
-	if len(f.stored) != 1 || len(res.History) != 1 || f.stored[0].Void != nil {
-		t.Errorf("%d trials stored, %d told; want one that counts: %+v", len(f.stored), len(res.History), f.stored)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("interrupted")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		f := &fake{down: func() { cancel(why) }}
+		res, err := Run(ctx, Spec{Run: run(), Store: f, Agents: f, Now: time.Now})
+		if !errors.Is(err, why) {
+			t.Errorf("the run ended with %v", err)
+		}
+		if len(f.stored) != 1 || len(res.History) != 1 || f.stored[0].Void != nil {
+			t.Errorf("%d trials stored, %d told; want one that counts: %+v", len(f.stored), len(res.History), f.stored)
+		}
+	})
 }
 
 // Without an interrupt it goes on to the planned end, and each trial is stored.
 func TestRun(t *testing.T) {
-	f := &fake{}
-	res, err := Run(t.Context(), Spec{Run: run(), Store: f, Agents: f, Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.Done == nil || len(f.stored) != 5 {
-		t.Errorf("done %+v after %d trials, want 1 + 2·2", res.Done, len(f.stored))
-	}
-	for i, r := range f.stored {
-		if r.Seq != i+1 {
-			t.Errorf("trial %d has number %d", i+1, r.Seq)
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		res, err := Run(t.Context(), Spec{Run: run(), Store: f, Agents: f, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		if res.Done == nil || len(f.stored) != 5 {
+			t.Errorf("done %+v after %d trials, want 1 + 2·2", res.Done, len(f.stored))
+		}
+		for i, r := range f.stored {
+			if r.Seq != i+1 {
+				t.Errorf("trial %d has number %d", i+1, r.Seq)
+			}
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,7 @@ type Spec struct {
 }
 
 // Sight is what may be shown of a trial while it runs. Any member may be nil.
+// They are called one at a time, whichever goroutine has something to show.
 type Sight struct {
 	Stage  func(Stage)
 	Up     func(hakaru.Place)
@@ -57,6 +59,27 @@ const (
 	Measuring Stage = "measuring"
 	Stopping  Stage = "stopping"
 )
+
+// oneAtATime fills in what is missing and puts a lock around what tells of a
+// trial: load and proofs go on at the same time. Hold, which waits, has none.
+func (s Sight) oneAtATime() Sight {
+	var mu sync.Mutex
+	return Sight{
+		Stage: told(&mu, s.Stage), Up: told(&mu, s.Up), Proofs: told(&mu, s.Proofs), Bucket: told(&mu, s.Bucket),
+		Hold: s.Hold,
+	}
+}
+
+func told[T any](mu *sync.Mutex, tell func(T)) func(T) {
+	return func(what T) {
+		if tell == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		tell(what)
+	}
+}
 
 // Outcome is a Result with what the services wrote.
 type Outcome struct {
@@ -99,11 +122,8 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	r.Started = began
 	spec.Load.WarmUp = wholeBuckets(spec.Load.WarmUp)
 	r.WarmUp, r.Window = spec.Load.WarmUp, spec.Load.Window
-	stage := func(s Stage) {
-		if sight.Stage != nil {
-			sight.Stage(s)
-		}
-	}
+	sight = sight.oneAtATime()
+	stage := sight.Stage
 
 	stage(Starting)
 	place, err := service.Up(ctx, spec.Bundle)
@@ -118,9 +138,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 		return lost(out, err)
 	}
 	r.StartTook = place.Took
-	if sight.Up != nil {
-		sight.Up(place)
-	}
+	sight.Up(place)
 
 	seen, err := measured(ctx, spec, service, load, place, sight, stage, r)
 
@@ -180,9 +198,7 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 			return fmt.Errorf("prove settings (%s): %w", when, err)
 		}
 		r.Proofs = append(r.Proofs, proofs...)
-		if sight.Proofs != nil {
-			sight.Proofs(proofs)
-		}
+		sight.Proofs(proofs)
 		return nil
 	}
 	if err := prove(ctx, hakaru.AtReady); err != nil {
@@ -231,9 +247,7 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 				measuring = true
 				stage(Measuring)
 			}
-			if sight.Bucket != nil {
-				sight.Bucket(b)
-			}
+			sight.Bucket(b)
 		})
 		return err
 	})

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hakaru"
@@ -63,44 +64,50 @@ func spec(warmUp, window, grace time.Duration) Spec {
 // The measured window is as long as it was asked for, whatever the warm-up: of
 // 0.3 s and 0.5 s there would be no whole bucket left.
 func TestWarmUpEndsWithABucket(t *testing.T) {
-	for _, c := range []struct{ warmUp, becomes time.Duration }{
-		{0, 0}, {time.Nanosecond, 500 * time.Millisecond}, {300 * time.Millisecond, 500 * time.Millisecond},
-		{500 * time.Millisecond, 500 * time.Millisecond}, {1100 * time.Millisecond, 1500 * time.Millisecond},
-	} {
-		f := &fake{}
-		out, err := Run(t.Context(), spec(c.warmUp, 500*time.Millisecond, 0), f, f, Sight{})
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ warmUp, becomes time.Duration }{
+			{0, 0}, {time.Nanosecond, 500 * time.Millisecond}, {300 * time.Millisecond, 500 * time.Millisecond},
+			{500 * time.Millisecond, 500 * time.Millisecond}, {1100 * time.Millisecond, 1500 * time.Millisecond},
+		} {
+			f := &fake{}
+			out, err := Run(t.Context(), spec(c.warmUp, 500*time.Millisecond, 0), f, f, Sight{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.window.WarmUp != c.becomes || out.Result.WarmUp != c.becomes {
+				t.Errorf("warm-up %v: %v, told as %v; want %v", c.warmUp, f.window.WarmUp, out.Result.WarmUp, c.becomes)
+			}
+			if x, ok := out.Result.Measured(hakaru.Throughput); !ok || x != 100 {
+				t.Errorf("warm-up %v: throughput %v, %v; want 100", c.warmUp, x, ok)
+			}
 		}
-		if f.window.WarmUp != c.becomes || out.Result.WarmUp != c.becomes {
-			t.Errorf("warm-up %v: %v, told as %v; want %v", c.warmUp, f.window.WarmUp, out.Result.WarmUp, c.becomes)
-		}
-		if x, ok := out.Result.Measured(hakaru.Throughput); !ok || x != 100 {
-			t.Errorf("warm-up %v: throughput %v, %v; want 100", c.warmUp, x, ok)
-		}
-	}
+	})
 }
 
 // A service gets the grace that the file gives it.
 func TestDownWaitsForTheGrace(t *testing.T) {
-	f := &fake{}
-	if _, err := Run(t.Context(), spec(0, 500*time.Millisecond, 5*time.Minute), f, f, Sight{}); err != nil {
-		t.Fatal(err)
-	}
-	if f.left < 5*time.Minute {
-		t.Errorf("taking it down was given %v, its grace is 5 min", f.left)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		if _, err := Run(t.Context(), spec(0, 500*time.Millisecond, 5*time.Minute), f, f, Sight{}); err != nil {
+			t.Fatal(err)
+		}
+		if f.left < 5*time.Minute {
+			t.Errorf("taking it down was given %v, its grace is 5 min", f.left)
+		}
+	})
 }
 
 // An interrupt while the place is taken down comes too late to lose the trial.
 func TestInterruptWhileTakenDown(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	f := &fake{down: cancel}
-	out, err := Run(ctx, spec(0, 500*time.Millisecond, 0), f, f, Sight{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out.Result.Void != nil || len(out.Result.Measurements) == 0 {
-		t.Errorf("void %v, measured %v", out.Result.Void, out.Result.Measurements)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := &fake{down: cancel}
+		out, err := Run(ctx, spec(0, 500*time.Millisecond, 0), f, f, Sight{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Result.Void != nil || len(out.Result.Measurements) == 0 {
+			t.Errorf("void %v, measured %v", out.Result.Void, out.Result.Measurements)
+		}
+	})
 }
