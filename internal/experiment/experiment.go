@@ -23,6 +23,7 @@ import (
 	"hakaru/internal/grammar"
 	"hakaru/internal/kind"
 	"hakaru/internal/mistake"
+	"hakaru/internal/render"
 	"hakaru/internal/yamltree"
 )
 
@@ -157,4 +158,20 @@ func (b *builder) at(path string) mistake.Place {
 func (b *builder) written(path string) bool {
 	_, ok := b.Places[path]
 	return ok
+}
+
+// buildLater names the parts that are only understood, and the plain rest.
+func (b *builder) buildLater() {
+	b.exp.Allow = b.doc.Allow.Values()
+	if b.doc.Capture.Set {
+		b.Later(b.at("capture"), "capture is not built yet")
+	}
+	if b.doc.Price != nil {
+		b.Later(b.at("price"), "price is not built yet")
+	}
+	for i, name := range b.doc.Factors.Keys {
+		if render.ReservedFactor(name) {
+			b.Later(b.doc.Factors.Places[i], "factors."+name+": this factor is not built yet")
+		}
+	}
 }

@@ -160,3 +160,19 @@ func (b *builder) checkOnly() {
 		}
 	}
 }
+
+// buildNames takes over sockets and params.
+func (b *builder) buildNames() {
+	for i, name := range b.doc.Sockets.Keys {
+		if b.exp.Sockets == nil {
+			b.exp.Sockets = map[string]string{}
+		}
+		b.exp.Sockets[name] = b.doc.Sockets.Values[i].Value
+	}
+	for i, name := range b.doc.Params.Keys {
+		if b.exp.Params == nil {
+			b.exp.Params = map[string]string{}
+		}
+		b.exp.Params[name] = b.doc.Params.Values[i].Value
+	}
+}

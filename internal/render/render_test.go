@@ -1,0 +1,136 @@
+package render_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"hakaru"
+	"hakaru/internal/render"
+)
+
+func value(s string) *string { return &s }
+
+func set(name, v string) hakaru.Setting {
+	if v == "null" {
+		return hakaru.Setting{Name: name, Level: v}
+	}
+	return hakaru.Setting{Name: name, Level: v, Value: &v}
+}
+
+// pair is an experiment with two variants, of a service with these words.
+func pair(service hakaru.Service, base, other []hakaru.Setting, sources ...hakaru.File) *hakaru.Experiment {
+	service.Name = hakaru.OnlyService
+	return &hakaru.Experiment{
+		Dir: "/srv", Sources: sources, Services: []hakaru.Service{service}, Baseline: "base", Strata: []map[string]string{{}},
+		Variants: []hakaru.Variant{{Name: "base", Settings: base}, {Name: "other", Settings: other}},
+		Load:     hakaru.Load{HTTP: &hakaru.HTTPLoad{URL: "http://127.0.0.1:1/"}},
+	}
+}
+
+func TestDiff(t *testing.T) {
+	for name, c := range map[string]struct {
+		exp  *hakaru.Experiment
+		want string
+	}{
+		"nothing changes": {pair(hakaru.Service{Kind: "command", Run: []string{"app", "{x}"}}, []hakaru.Setting{set("x", "1")}, []hakaru.Setting{set("x", "1")}), ""},
+		"a word": {pair(hakaru.Service{Kind: "command", Run: []string{"app", "--x={x}", "a b"}}, []hakaru.Setting{set("x", "1")}, []hakaru.Setting{set("x", "null")}),
+			"--- service: run\n+++ service: run\n@@ -1,1 +1,1 @@\n-app --x=1 'a b'\n+app 'a b'\n"},
+		"a variable": {pair(hakaru.Service{Kind: "command", Run: []string{"app"}, Env: []hakaru.EnvVar{{Name: "X", Value: value("{x}")}}}, []hakaru.Setting{set("x", "null")}, []hakaru.Setting{set("x", "1")}),
+			"--- service: env\n+++ service: env\n@@ -0,0 +1,1 @@\n+X=1\n"},
+		"the person's file, against what it is now": {pair(hakaru.Service{Kind: "serve", Run: []string{"hakaru", "serve", "--config", "conf/a.ini"}, Settings: "conf/a.ini"},
+			[]hakaru.Setting{set("processes", "2")}, []hakaru.Setting{set("processes", "4"), set("listen", "{http}")},
+			hakaru.File{Path: "x.yaml"}, hakaru.File{Path: "conf/a.ini", Content: "# mine\n[serve]\nprocesses = 1"}),
+			"--- conf/a.ini\n+++ conf/a.ini\n@@ -1,3 +1,4 @@\n # mine\n [serve]\n-processes = 1\n\\ No newline at end of file\n+processes = 4\n+listen = {http}\n"},
+		"settings that only name a leased address are left out": {pair(hakaru.Service{Kind: "serve", Run: []string{"hakaru", "serve", "--config", "a.ini"}, Settings: "a.ini", Ports: []string{"http"}},
+			nil, []hakaru.Setting{set("listen", "{http}")}, hakaru.File{Path: "a.ini", Content: "[serve]\nlisten = 127.0.0.1:80\n"}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := render.Diff(c.exp, "other")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if _, err := render.Diff(pair(hakaru.Service{Kind: "command", Run: []string{"app"}}, nil, nil), "third"); err == nil || !strings.Contains(err.Error(), `variant third`) {
+		t.Errorf("a variant that is not there: %v", err)
+	}
+}
+
+// All that is wrong with a load is said at once.
+func TestHTTP(t *testing.T) {
+	_, wrong := render.HTTP(&hakaru.HTTPLoad{URL: "ftp://x/", Method: "G T", Connections: "0", WarmUp: "1", Duration: "100ms", Timeout: "x", Status: "99", KeepAlive: "perhaps",
+		Headers: map[string]string{"a b": "c", "d": "e\nf"}}, func(s string) string { return s })
+	var got []string
+	for _, w := range wrong {
+		if w.Message == "" || w.Code == "" {
+			t.Errorf("incomplete: %+v", w)
+		}
+		got = append(got, w.Path)
+	}
+	want := []string{"load.http.warm_up", "load.http.duration", "load.http.timeout", "load.http.connections", "load.http.status", "load.http.keep_alive",
+		"load.http.method", "load.http.url", "load.http.headers.a b", "load.http.headers.d"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	spec, wrong := render.HTTP(&hakaru.HTTPLoad{URL: "http://{x}/", Method: "put", KeepAlive: "no", WarmUp: "0s", Headers: map[string]string{"A": "{x}"}}, hakaru.Names{"x": "y"}.Expand)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	if diff := cmp.Diff(hakaru.LoadSpec{Window: 10 * time.Second, HTTP: &hakaru.HTTPRequest{URL: "http://y/", Method: "PUT", Connections: 64, Timeout: 10 * time.Second,
+		Headers: map[string]string{"A": "y"}}}, spec); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A setting that does nothing without another is idle until that one is set.
+func TestIdle(t *testing.T) {
+	serve := hakaru.Service{Kind: "serve", Run: []string{"hakaru", "serve"}}
+	for want, settings := range map[string][]hakaru.Setting{
+		"":      {set("stall", "1s"), set("stall-every", "10s")},
+		"stall": {set("stall", "1s")},
+	} {
+		exp := pair(serve, nil, settings)
+		renderer, err := render.New(exp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := renderer.Rendering(exp.Variants[1], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, idle := range r.Idle() {
+			got += idle.Setting.Name
+		}
+		if got != want {
+			t.Errorf("idle: %q, want %q", got, want)
+		}
+	}
+}
+
+// Whatever a setting's value is, it reaches the program as one word, and what it
+// replaces is not looked at again.
+func TestValuesAreWords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.String().Draw(t, "a"), rapid.String().Draw(t, "b")
+		exp := pair(hakaru.Service{Kind: "command", Run: []string{"app", "{a}", "x{b}y{a}"}}, []hakaru.Setting{set("a", "1"), set("b", "2")},
+			[]hakaru.Setting{{Name: "a", Level: "l", Value: &a}, {Name: "b", Level: "m", Value: &b}})
+		bundle, _, asks, err := render.Trial(exp, "other", map[string]string{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"app", a, "x" + b + "y" + a}, bundle.Units[0].Argv); diff != "" {
+			t.Fatal(diff)
+		}
+		if len(asks) != 2 || asks[0].Asked != a || asks[0].NotProof == "" {
+			t.Fatalf("asks %+v", asks)
+		}
+	})
+}
