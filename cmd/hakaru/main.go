@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
@@ -137,7 +138,7 @@ func (e *answerNo) Error() string { return e.why }
 // interrupted ends a command by signal; it is the cause of the context then.
 type interrupted struct{ signal syscall.Signal }
 
-func (e *interrupted) Error() string { return "interrupted by " + e.signal.String() }
+func (e *interrupted) Error() string { return "interrupted by " + unix.SignalName(e.signal) }
 
 // hinter is an error that knows what to do about itself.
 type hinter interface{ Hint() string }

@@ -148,7 +148,11 @@ func (d *door) conduct(cmd *cobra.Command, f runFlags, st *store.Store, run haka
 			runErr = errors.Join(runErr, d.partial(ctx, st, run.ID, f.format))
 		}
 		if len(res.History) > 0 {
-			fmt.Fprintf(d.stderr, "hakaru: %d trials are kept; go on with: hakaru run --resume %s%s\n", len(res.History), run.ID, d.storeFlag())
+			kept := "1 trial is kept"
+			if n := len(res.History); n > 1 {
+				kept = fmt.Sprintf("%d trials are kept", n)
+			}
+			fmt.Fprintf(d.stderr, "hakaru: %s; go on with: hakaru run --resume %s%s\n", kept, run.ID, d.storeFlag())
 		}
 		return errors.Join(runErr, storeErr)
 	}
