@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,8 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain lets this binary take a lock as another user: LOCK names the file.
+// TestMain lets this binary take a lock as another user, and HOLD it until its
+// input ends: LOCK names the file. With SERVICE it is a service.
 func TestMain(m *testing.M) {
+	switch os.Getenv("SERVICE") {
+	case "serve":
+		serve()
+		return
+	case "fail":
+		os.Stderr.WriteString("cannot open database: no such table\n")
+		os.Exit(3)
+	}
 	path := os.Getenv("LOCK")
 	if path == "" {
 		os.Exit(m.Run())
@@ -25,6 +35,10 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		os.Stdout.WriteString(err.Error())
 		os.Exit(1)
+	}
+	if os.Getenv("HOLD") != "" {
+		os.Stdout.WriteString("held\n")
+		_, _ = io.Copy(io.Discard, os.Stdin) // until whoever holds the other end lets go
 	}
 }
 
