@@ -21,6 +21,10 @@ import (
 	"hakaru/internal/watch/kernel"
 )
 
+// busyTries bounds how often a program that is busy being written is tried,
+// lookPause apart.
+const busyTries = 50
+
 // unit is one program that was started.
 type unit struct {
 	spec  hakaru.Unit // everything expanded
@@ -175,6 +179,12 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 	}
 	s.releaseFor(i)
 	err = s.launch.do(u.spec.CPUs, start)
+	// A program that was just written can still be open for writing in a child
+	// forked meanwhile, until that child executes (go.dev/issue/22315).
+	for again := 0; errors.Is(err, unix.ETXTBSY) && again < busyTries; again++ {
+		<-time.After(lookPause)
+		err = s.launch.do(u.spec.CPUs, start)
+	}
 	if err != nil && u.group.Cgroup != "" {
 		// The kernel may be too old to start into a cgroup, or forbid it.
 		dir := u.group.Cgroup
