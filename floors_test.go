@@ -39,7 +39,7 @@ var floors = []struct {
 	{1, "internal/plan", []string{"internal/compare"}, nil},
 	{1, "internal/plan/simulate", []string{"internal/compare", "internal/plan"}, nil},
 	{1, "internal/diagnose", []string{"internal/measure"}, nil},
-	{1, "internal/report", []string{"internal/compare", "internal/measure"}, []string{"charm.land/lipgloss/v2", "github.com/charmbracelet/x"}},
+	{1, "internal/report", []string{"internal/compare", "internal/measure", "internal/render"}, []string{"charm.land/lipgloss/v2", "github.com/charmbracelet/x"}},
 
 	{2, "internal/watch/kernel", nil, nil},
 	{2, "internal/watch", []string{"internal/watch/kernel"}, nil},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hakaru/internal/hint"
 	"hakaru/internal/unit"
 )
 
@@ -120,7 +121,7 @@ func NearKey(word string) string {
 	for _, k := range Keys() {
 		names = append(names, k.Name)
 	}
-	return nearest(word, names)
+	return hint.Near(strings.TrimLeft(word, "-"), names)
 }
 
 // Handlers are the names handler accepts.
@@ -260,11 +261,11 @@ func setLog(c *Config, v string) error {
 
 func setHandler(c *Config, v string) error {
 	if !slices.Contains(Handlers(), v) {
-		hint := ""
-		if near := nearest(v, Handlers()); near != "" {
-			hint = fmt.Sprintf(": did you mean %s?", near)
+		suggestion := ""
+		if near := hint.Near(v, Handlers()); near != "" {
+			suggestion = fmt.Sprintf(": did you mean %s?", near)
 		}
-		return fmt.Errorf("%q is none of %s%s", v, strings.Join(Handlers(), ", "), hint)
+		return fmt.Errorf("%q is none of %s%s", v, strings.Join(Handlers(), ", "), suggestion)
 	}
 	c.Handler = v
 	return nil

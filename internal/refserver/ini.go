@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/hint"
 )
 
 // UsageError is a mistake in what a person wrote, in a file or as a flag; the
@@ -42,8 +43,8 @@ func (e *UsageError) Error() string {
 }
 
 // Mistake is a UsageError about one thing.
-func Mistake(message, hint string) *UsageError {
-	return &UsageError{[]hakaru.Finding{{Code: "usage", Severity: hakaru.Error, Message: message, Fix: hint}}}
+func Mistake(message, fix string) *UsageError {
+	return &UsageError{[]hakaru.Finding{{Code: "usage", Severity: hakaru.Error, Message: message, Fix: fix}}}
 }
 
 const sectionName = "serve"
@@ -69,10 +70,10 @@ func ReadConfig(r io.Reader, name string) (Config, error) {
 			text = strings.TrimPrefix(text, "\ufeff")
 		}
 		line := strings.TrimSpace(text)
-		wrong := func(at, message, hint string) {
+		wrong := func(at, message, fix string) {
 			mistakes = append(mistakes, hakaru.Finding{
 				File: name, Line: n, Column: strings.Index(text, at) + 1, Code: "serve-config", Severity: hakaru.Error,
-				Message: message, Excerpt: line, Fix: hint,
+				Message: message, Excerpt: line, Fix: fix,
 			})
 		}
 		if line == "" || line[0] == '#' || line[0] == ';' {
@@ -81,11 +82,11 @@ func ReadConfig(r io.Reader, name string) (Config, error) {
 		if line[0] == '[' {
 			section := uncomment(line)
 			if section != "["+sectionName+"]" {
-				hint := "the settings stand under [serve]; everything else goes into another file"
-				if nearest(strings.Trim(section, "[] "), []string{sectionName}) != "" {
-					hint = "did you mean [serve]?"
+				fix := "the settings stand under [serve]; everything else goes into another file"
+				if hint.Near(strings.Trim(section, "[] "), []string{sectionName}) != "" {
+					fix = "did you mean [serve]?"
 				}
-				wrong(line, fmt.Sprintf("unknown section %s", section), hint)
+				wrong(line, fmt.Sprintf("unknown section %s", section), fix)
 			}
 			continue
 		}
@@ -101,11 +102,11 @@ func ReadConfig(r io.Reader, name string) (Config, error) {
 			continue
 		}
 		if strings.HasPrefix(key, "--") || !slices.Contains(names, key) {
-			hint := "the settings are " + strings.Join(names, ", ")
+			fix := "the settings are " + strings.Join(names, ", ")
 			if near := NearKey(strings.TrimLeft(key, "-")); near != "" {
-				hint = fmt.Sprintf("did you mean %s?", near)
+				fix = fmt.Sprintf("did you mean %s?", near)
 			}
-			wrong(key, fmt.Sprintf("unknown setting %s", key), hint)
+			wrong(key, fmt.Sprintf("unknown setting %s", key), fix)
 			continue
 		}
 		if first := seen[key]; first > 0 {
@@ -165,46 +166,4 @@ func uncomment(s string) string {
 		}
 	}
 	return strings.TrimSpace(s)
-}
-
-// nearest is the name that differs least from word, "" when all differ in more
-// than a third of their letters. Case, dashes and underscores do not count.
-func nearest(word string, names []string) string {
-	plain := strings.NewReplacer("-", "", "_", "", " ", "")
-	word = plain.Replace(strings.ToLower(word))
-	best, least := "", 0
-	for _, name := range names {
-		candidate := plain.Replace(name)
-		d := edits(word, candidate)
-		if d <= max(1, len(candidate)/3) && (best == "" || d < least) {
-			best, least = name, d
-		}
-	}
-	return best
-}
-
-// edits is the number of letters to insert, delete, replace or swap with the
-// next (the optimal string alignment distance: Levenshtein's with swaps).
-func edits(a, b string) int {
-	d := make([][]int, len(a)+1)
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		d[i][0] = i
-	}
-	for j := range d[0] {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }

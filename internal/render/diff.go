@@ -39,11 +39,11 @@ func Diff(exp *hakaru.Experiment, variant string) (string, error) {
 		switch {
 		case before == nil && after == nil:
 		case after == nil:
-			b.WriteString(unified("service "+s.Name, commandLine(before.unit.Argv)+"\n", ""))
+			b.WriteString(unified("service "+s.Name, typed(before.unit.Argv)+"\n", ""))
 		case before == nil:
-			b.WriteString(unified("service "+s.Name, "", commandLine(after.unit.Argv)+"\n"))
+			b.WriteString(unified("service "+s.Name, "", typed(after.unit.Argv)+"\n"))
 		default:
-			b.WriteString(unified(s.Name+": run", commandLine(before.unit.Argv)+"\n", commandLine(after.unit.Argv)+"\n"))
+			b.WriteString(unified(s.Name+": run", typed(before.unit.Argv)+"\n", typed(after.unit.Argv)+"\n"))
 			b.WriteString(unified(s.Name+": env", environment(before.unit.Env), environment(after.unit.Env)))
 			for _, name := range slices.Sorted(maps.Keys(s.Files)) {
 				b.WriteString(unified(name, old.lines(s.Files[name]), now.lines(s.Files[name])))
@@ -94,22 +94,30 @@ func (r *Rendering) personal(s *hakaru.Service, u *renderedUnit) string {
 	return edited
 }
 
-// commandLine writes words as they would be typed, our own names undone.
-func commandLine(argv []string) string {
-	var words []string
+// typed is an argument list as it would be typed, our own names undone.
+func typed(argv []string) string {
+	words := make([]string, len(argv))
 	for i, w := range argv {
 		if i == 0 && w == "{hakaru.exe}" {
 			w = "hakaru"
 		}
-		w = strings.ReplaceAll(w, "{hakaru.dir}/", "")
-		// Braces need no quotes here: they are placeholders.
+		words[i] = strings.ReplaceAll(w, "{hakaru.dir}/", "")
+	}
+	return CommandLine(words)
+}
+
+// CommandLine writes an argument list so that a shell reads the same words, but
+// for braces, which stay bare: they are placeholders to whoever reads this.
+func CommandLine(argv []string) string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
 		if w == "" || strings.ContainsFunc(w, func(c rune) bool {
 			letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 			return !letter && !strings.ContainsRune("{}_-./:=@%+,", c)
 		}) {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
-		words = append(words, w)
+		words[i] = w
 	}
 	return strings.Join(words, " ")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/render"
 	"hakaru/internal/unit"
 )
 
@@ -156,7 +157,7 @@ type outlined struct{ variant, content string }
 func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []part {
 	var parts []part
 	for _, u := range b.Units {
-		f := facts{{"service", u.Service + " (" + u.Kind + ")"}, {"run", words(u.Argv)}}
+		f := facts{{"service", u.Service + " (" + u.Kind + ")"}, {"run", render.CommandLine(u.Argv)}}
 		if u.Dir != "" {
 			f = append(f, [2]string{"in", u.Dir})
 		}

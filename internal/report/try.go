@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/render"
 	"hakaru/internal/unit"
 )
 
@@ -47,18 +48,6 @@ func (t *Try) Spec(b hakaru.Bundle, load hakaru.LoadSpec) {
 	t.show(title, parts...)
 }
 
-// words prints an argument list so that a shell would read the same words.
-func words(argv []string) string {
-	quoted := make([]string, len(argv))
-	for i, a := range argv {
-		quoted[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$`*?[]<>|&;()~#") {
-			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
 // Stage names the part of the trial that begins.
 func (t *Try) Stage(stage string) { t.show("", &paragraph{text: "… " + stage, tone: faint}) }
 
@@ -71,7 +60,7 @@ func (t *Try) Place(p hakaru.Place) {
 		}
 	}
 	for _, u := range p.Units {
-		f = append(f, [2]string{u.Service, fmt.Sprintf("pid %d, ready after %s: %s", u.PID, unit.Duration(u.Ready), words(u.Argv))})
+		f = append(f, [2]string{u.Service, fmt.Sprintf("pid %d, ready after %s: %s", u.PID, unit.Duration(u.Ready), render.CommandLine(u.Argv))})
 	}
 	for _, a := range p.Answers {
 		f = append(f, [2]string{"answer", fmt.Sprintf("%s: %s", a.Probe, a.Got)})
