@@ -121,7 +121,11 @@ func NearKey(word string) string {
 	for _, k := range Keys() {
 		names = append(names, k.Name)
 	}
-	return hint.Near(strings.TrimLeft(word, "-"), names)
+	word = strings.TrimLeft(word, "-") // a flag's dashes do not belong into a file
+	if slices.Contains(names, word) {
+		return word
+	}
+	return hint.Near(word, names)
 }
 
 // Handlers are the names handler accepts.
