@@ -23,6 +23,7 @@ import (
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
 	"hakaru/internal/refserver"
+	"hakaru/internal/report"
 )
 
 func main() {
@@ -148,7 +149,7 @@ func (d *door) complain(ctx context.Context, err error) int {
 	if err == nil {
 		return exitFine
 	}
-	say := func(format string, args ...any) { fmt.Fprintf(d.stderr, format, args...) }
+	say := func(format string, args ...any) { fmt.Fprint(d.stderr, report.Redact(fmt.Sprintf(format, args...))) }
 	var cut *interrupted
 	if errors.As(err, &cut) || errors.As(context.Cause(ctx), &cut) {
 		say("hakaru: %v\n", cut)

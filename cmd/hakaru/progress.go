@@ -13,6 +13,7 @@ import (
 	"hakaru/internal/campaign"
 	"hakaru/internal/compare"
 	"hakaru/internal/host"
+	"hakaru/internal/report"
 	"hakaru/internal/trial"
 	"hakaru/internal/unit"
 )
@@ -39,7 +40,9 @@ func newProgress(w io.Writer, exp *hakaru.Experiment) *progress {
 
 func (p *progress) say(format string, args ...any) {
 	p.clear()
-	fmt.Fprintf(p.w, "hakaru: "+format+"\n", args...)
+	// What a trial's evidence quotes can hold what its file keeps secret, and
+	// standard error ends up in logs.
+	fmt.Fprint(p.w, report.Redact(fmt.Sprintf("hakaru: "+format+"\n", args...)))
 }
 
 // clear takes away the line that is written over.
