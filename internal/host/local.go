@@ -135,7 +135,12 @@ func (l *Local) Load(ctx context.Context, place hakaru.Place, spec hakaru.LoadSp
 	for name, value := range spec.HTTP.Headers {
 		request.Headers[name] = place.Names.Expand(value)
 	}
-	return load.HTTP(ctx, request, w, emit)
+	report, err := load.HTTP(ctx, request, w, emit)
+	var late *load.LateError
+	if errors.As(err, &late) {
+		return report, &LateError{Message: err.Error()}
+	}
+	return report, err
 }
 
 // Watch implements Host.
@@ -228,3 +233,13 @@ const codeNotStarted = "not_started"
 func (e *NotStarted) LinkError() link.Error {
 	return link.Error{Code: codeNotStarted, Message: e.Message, Hint: e.Hint, Output: e.Output}
 }
+
+// LateError says that the load host was held up until its window had begun.
+type LateError struct{ Message string }
+
+func (e *LateError) Error() string { return e.Message }
+
+const codeLate = "late"
+
+// LinkError lets it cross a link.
+func (e *LateError) LinkError() link.Error { return link.Error{Code: codeLate, Message: e.Message} }

@@ -71,6 +71,15 @@ func redacted(text string) string {
 	return text
 }
 
+// LateError says that the load was asked for when its window had begun and the
+// warm-up was over: this process, or the way to it, was held up. It says nothing
+// about the service.
+type LateError struct{ Late, WarmUp time.Duration }
+
+func (e *LateError) Error() string {
+	return fmt.Sprintf("the window began %v ago, its warm-up of %v is over", e.Late.Round(time.Millisecond), e.WarmUp)
+}
+
 // engine is a way to send. All engines share the request's bytes, the parser,
 // the recorder and the schedule; they differ in how they wait.
 type engine interface {
@@ -112,7 +121,7 @@ func newSchedule(w hakaru.Window) (schedule, error) {
 	}
 	s := schedule{start, w.Total()}
 	if late := now.Sub(start); late > w.WarmUp+lateness {
-		return schedule{}, fmt.Errorf("the window began %v ago, its warm-up of %v is over", late.Round(time.Millisecond), w.WarmUp)
+		return schedule{}, &LateError{Late: late, WarmUp: w.WarmUp}
 	}
 	return s, nil
 }

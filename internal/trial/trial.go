@@ -155,6 +155,15 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	out.Outputs, out.Exits, out.Samples = left.Outputs, left.Exits, seen.report.Samples
 	r.Warnings = append(r.Warnings, left.Warnings...)
 	r.Took = time.Since(began)
+	var late *host.LateError
+	if errors.As(err, &late) && downErr == nil && ctx.Err() == nil {
+		// Nothing was measured, and another try may find the machine quieter.
+		r.Void = &hakaru.Void{
+			Reason: hakaru.VoidGenerator, Evidence: late.Message,
+			Hint: "the machine was too busy to begin in time: a longer warm_up leaves more room",
+		}
+		return out, nil
+	}
 	if err = errors.Join(err, downErr); err != nil {
 		if ctx.Err() != nil {
 			return out, context.Cause(ctx)

@@ -15,6 +15,7 @@ type fake struct {
 	host.Host
 	window hakaru.Window
 	left   time.Duration // what Down was given
+	late   error         // of Load
 	down   func()
 }
 
@@ -34,6 +35,9 @@ func (f *fake) Watch(_ context.Context, _ hakaru.Place, w hakaru.Window, begun f
 
 func (f *fake) Load(_ context.Context, _ hakaru.Place, _ hakaru.LoadSpec, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
 	var report hakaru.LoadReport
+	if f.late != nil {
+		return report, f.late
+	}
 	for i := range w.Total() / hakaru.BucketWidth {
 		b := hakaru.Bucket{At: i * hakaru.BucketWidth, Good: 50}
 		emit(b)
@@ -110,4 +114,17 @@ func TestInterruptWhileTakenDown(t *testing.T) {
 			t.Errorf("void %v, measured %v", out.Result.Void, out.Result.Measurements)
 		}
 	})
+}
+
+// A load that could not begin in time is a trial to run again, not the end of
+// the run.
+func TestLateLoad(t *testing.T) {
+	f := &fake{late: &host.LateError{Message: "the window began 200ms ago, its warm-up of 0s is over"}}
+	out, err := Run(t.Context(), spec(0, 500*time.Millisecond, 0), f, f, Sight{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := out.Result.Void; v == nil || v.Reason != hakaru.VoidGenerator || v.Reason.Own() {
+		t.Errorf("void %+v", v)
+	}
 }
