@@ -236,7 +236,7 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 				first = false
 			}
 		})
-		if first {
+		if first && err == nil { // otherwise groupCtx ends, and no load is to begin
 			close(begun)
 		}
 		return err
