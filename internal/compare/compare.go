@@ -68,9 +68,9 @@ func (s *Stratum) unjudged(p *standing) hakaru.Comparison {
 				Message: fmt.Sprintf("%s could not be run (%s): %s", v, u.Reason, u.Evidence)})
 		}
 	}
-	message := "no look reached"
+	message := "not compared yet"
 	if looks := s.ledger.frozen.Looks; len(looks) > 0 && c.Warnings == nil {
-		message = fmt.Sprintf("no look reached: %d of the %d blocks before the first one are complete", len(s.blocks), looks[0])
+		message = fmt.Sprintf("not compared yet: %d of the %d blocks before the first comparison are complete", len(s.blocks), looks[0])
 		c.MoreBlocks = max(looks[0], s.ledger.frozen.Noise.BlocksNeeded[c.Metric]) - len(s.blocks)
 	}
 	c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnNoLook, Message: message})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"hakaru"
 	"hakaru/internal/compare"
@@ -201,9 +203,9 @@ func (x *index) notEnough(s compare.Answer, at string) string {
 	}
 	switch {
 	case looked == 0 && x.Run.Frozen != nil && len(x.Run.Frozen.Looks) > 0:
-		return fmt.Sprintf("Not enough data%s: %s complete, the first look is after %d.", who, count(s.Blocks, "block"), x.Run.Frozen.Looks[0])
+		return fmt.Sprintf("Not enough data%s: %s complete, the first comparison is after %d.", who, count(s.Blocks, "block"), x.Run.Frozen.Looks[0])
 	case looked == 0:
-		return fmt.Sprintf("Not enough data%s: nothing was looked at.", who)
+		return fmt.Sprintf("Not enough data%s: no block was complete.", who)
 	case more > 0:
 		return fmt.Sprintf("Not enough data%s after %s; about %d more would do.", who, count(looked, "block"), more)
 	}
@@ -323,9 +325,9 @@ func (x *index) unfinished() string {
 			looked = max(looked, c.Blocks)
 		}
 	}
-	figures := "no look was reached, so nothing is judged"
+	figures := "the first comparison was not reached, so nothing is judged"
 	if looked > 0 {
-		figures = fmt.Sprintf("the figures are those of the last look, after %s; later trials are not judged", count(looked, "block"))
+		figures = fmt.Sprintf("the figures are those of its last planned comparison, after %s; later trials are not judged", count(looked, "block"))
 	}
 	switch x.Run.State {
 	case hakaru.RunInterrupted:
@@ -335,8 +337,19 @@ func (x *index) unfinished() string {
 	case hakaru.RunRunning:
 		return "The run has not ended: " + figures + "."
 	}
-	if x.Run.Done != nil && x.Run.Done.Text != "" {
-		return x.Run.Done.Text
+	if x.Run.Done == nil || x.Run.Done.Text == "" || x.saidAlready() {
+		return ""
 	}
-	return ""
+	return asSentence(x.Run.Done.Text)
+}
+
+// saidAlready reports whether the answer has said why the run ended: its
+// baseline cannot be used.
+func (x *index) saidAlready() bool {
+	return len(x.strata) == 1 && x.strata[0].State == compare.StateVoid && x.unusable(x.exp.Baseline, x.at[0]) != nil
+}
+
+func asSentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }
