@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,13 +115,22 @@ func (a *agents) Close(ctx context.Context) error {
 }
 
 // programs lists the binaries whose versions belong into the record; that of
-// hakaru itself is there already.
+// hakaru itself is there already. A relative path starts where the service does.
 func programs(exp *hakaru.Experiment) []string {
 	var names []string
 	for _, s := range exp.Services {
-		if len(s.Run) > 0 && s.Run[0] != "hakaru" {
-			names = append(names, s.Run[0])
+		if len(s.Run) == 0 || s.Run[0] == "hakaru" {
+			continue
 		}
+		name := s.Run[0]
+		if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+			dir := s.Dir
+			if !filepath.IsAbs(dir) {
+				dir = filepath.Join(exp.Dir, dir)
+			}
+			name = filepath.Join(dir, name)
+		}
+		names = append(names, name)
 	}
 	return names
 }

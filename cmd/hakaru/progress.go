@@ -150,7 +150,7 @@ func (p *progress) result(r *hakaru.Result) {
 			figures = append(figures, unit.Value(v, unitOf(r, m))+" "+label(m))
 		}
 	}
-	p.say("%s %s; %s", line, strings.Join(figures, ", "), left(p.current.Left))
+	p.say("%s %s; %s", line, strings.Join(figures, ", "), left(p.current.Left.Without(1)))
 	for _, w := range r.Warnings {
 		p.say("  doubt: %s", w.Message)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -24,5 +25,17 @@ func TestEndState(t *testing.T) {
 		if got := endState(c.run, c.cause); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
+	}
+}
+
+// The program whose version is asked for is the one that is started.
+func TestPrograms(t *testing.T) {
+	exp := &hakaru.Experiment{Dir: "/srv/app", Services: []hakaru.Service{
+		{Run: []string{"uwsgi", "--ini", "x"}}, {Run: []string{"./fib"}}, {Run: []string{"bin/db"}, Dir: "db"},
+		{Run: []string{"/usr/bin/x"}}, {Run: []string{"hakaru", "serve"}}, {Run: []string{"./y"}, Dir: "/opt"}, {},
+	}}
+	want := []string{"uwsgi", "/srv/app/fib", "/srv/app/db/bin/db", "/usr/bin/x", "/opt/y"}
+	if got := programs(exp); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

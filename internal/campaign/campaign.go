@@ -57,6 +57,13 @@ type PlanEvent struct {
 	Known    bool          // PerTrial was measured, not guessed
 }
 
+// Without is what is left when n of the trials have been run.
+func (p PlanEvent) Without(n int) PlanEvent {
+	p.Trials = max(0, p.Trials-n)
+	p.AtMost = time.Duration(p.Trials) * p.PerTrial
+	return p
+}
+
 // TrialEvent says that a trial begins.
 type TrialEvent struct {
 	Trial hakaru.Trial

@@ -117,3 +117,13 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
+
+func TestWithout(t *testing.T) {
+	p := PlanEvent{Trials: 2, PerTrial: time.Second, AtMost: 2 * time.Second, Known: true}
+	if got, want := p.Without(1), (PlanEvent{Trials: 1, PerTrial: time.Second, AtMost: time.Second, Known: true}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := p.Without(3); got.Trials != 0 || got.AtMost != 0 {
+		t.Errorf("%+v, want nothing", got)
+	}
+}
