@@ -221,8 +221,11 @@ func (p *progress) looks() {
 			continue
 		}
 		p.said[key] = now
-		p.say("  after %d blocks: %s %s (%s to %s): %s", c.Blocks, pairName(c),
-			unit.Change(c.Ratio), unit.Change(c.Low), unit.Change(c.High), verdictWords(c.Verdict))
+		interval := "no interval from so few"
+		if c.Low > 0 && c.High > 0 {
+			interval = unit.Change(c.Low) + " to " + unit.Change(c.High)
+		}
+		p.say("  after %d blocks: %s %s (%s): %s", c.Blocks, pairName(c), unit.Change(c.Ratio), interval, verdictWords(c.Verdict))
 	}
 }
 
