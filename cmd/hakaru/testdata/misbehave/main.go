@@ -16,14 +16,20 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
 )
 
+func spin() {
+	for { //nolint:staticcheck // that is what it is for
+	}
+}
+
 func main() {
 	listen := flag.String("listen", "", "address")
-	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, front: pass on to another, get: ask one, or spin: use a CPU until killed")
+	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, front: pass on to another, get: ask one, or spin: use CPUs with eight threads until killed")
 	to := flag.String("to", "", "address to pass requests on to, for front")
 	after := flag.Duration("after", 200*time.Millisecond, "when, for exits and slow-start")
 	flag.Parse()
@@ -37,8 +43,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "misbehave: cannot open database: no such table: users")
 		os.Exit(4)
 	case "spin":
-		for { //nolint:staticcheck // that is what it is for
+		runtime.GOMAXPROCS(8) // as many threads, however few CPUs it is pinned to
+		for range 7 {
+			go spin()
 		}
+		spin()
 	case "daemon", "orphan":
 		// Start ourselves as a well-behaved service in a session of its own,
 		// and either leave, as daemons do, or serve beside it.
