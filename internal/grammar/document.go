@@ -82,8 +82,8 @@ type HTTP struct {
 	Headers     Dict[Text] `json:"headers,omitempty" jsonschema:"request headers"`
 	Body        Text       `json:"body,omitempty" jsonschema:"request body"`
 	Connections Text       `json:"connections,omitempty" jsonschema:"requests at once; 64 where it is not given"`
-	WarmUp      Text       `json:"warm_up,omitempty" jsonschema:"load before the measured window; 1s where it is not given"`
-	Duration    Text       `json:"duration,omitempty" jsonschema:"the measured window; 10s where it is not given"`
+	WarmUp      Text       `json:"warm_up,omitempty" jsonschema:"load before the measured window, to the next half second; 1s where it is not given"`
+	Duration    Text       `json:"duration,omitempty" jsonschema:"the measured window, to the next half second; 10s where it is not given"`
 	Timeout     Text       `json:"timeout,omitempty" jsonschema:"of one request; 10s where it is not given"`
 	Status      Text       `json:"status,omitempty" jsonschema:"the expected status; any 2xx where it is not given"`
 	Expect      Text       `json:"expect,omitempty" jsonschema:"the answer's body contains it"`

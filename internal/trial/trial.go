@@ -102,8 +102,8 @@ func downTime(b hakaru.Bundle) time.Duration {
 	return limit
 }
 
-// wholeBuckets rounds a warm-up up, so that the measured window begins with a
-// bucket and none of it is lost.
+// wholeBuckets rounds a time up, so that the measured window begins and ends with
+// a bucket, none of it is lost, and its length is what is said.
 func wholeBuckets(d time.Duration) time.Duration {
 	return (d + hakaru.BucketWidth - 1).Truncate(hakaru.BucketWidth)
 }
@@ -120,7 +120,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	r := &out.Result
 	r.Trial = spec.Trial
 	r.Started = began
-	spec.Load.WarmUp = wholeBuckets(spec.Load.WarmUp)
+	spec.Load.WarmUp, spec.Load.Window = wholeBuckets(spec.Load.WarmUp), wholeBuckets(spec.Load.Window)
 	r.WarmUp, r.Window = spec.Load.WarmUp, spec.Load.Window
 	sight = sight.oneAtATime()
 	stage := sight.Stage

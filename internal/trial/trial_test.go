@@ -128,3 +128,16 @@ func TestLateLoad(t *testing.T) {
 		t.Errorf("void %+v", v)
 	}
 }
+
+// A window is whole buckets: what is asked for off the grid is measured to the
+// next half second, and that is what the result says.
+func TestWholeBuckets(t *testing.T) {
+	for asked, want := range map[time.Duration]time.Duration{
+		0: 0, time.Millisecond: 500 * time.Millisecond, 500 * time.Millisecond: 500 * time.Millisecond,
+		700 * time.Millisecond: time.Second, 2 * time.Second: 2 * time.Second,
+	} {
+		if got := wholeBuckets(asked); got != want {
+			t.Errorf("%v becomes %v, want %v", asked, got, want)
+		}
+	}
+}
