@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"hakaru/internal/watch/kernel"
 )
 
 // scriptCommands are the words that test scripts have besides testscript's own:
@@ -113,17 +116,48 @@ func deferUnmount(ts *testscript.TestScript, neg bool, args []string) {
 
 // leftovers names what is left of hakaru runs with this state directory, waiting
 // a little for what is just ending: processes that carry its mark or that serve
-// it, records, private directories, sockets.
+// it, records, private directories, sockets; and cgroups without a process,
+// which belong to nobody.
 func leftovers(state string) string {
 	deadline := time.Now().Add(5 * time.Second)
+	empty := slices.DeleteFunc(emptyCgroups(), func(dir string) bool { return slices.Contains(emptyBefore, dir) })
 	for {
 		left := look(state)
+		// Another run's may be empty for a moment, when it starts or stops.
+		now := emptyCgroups()
+		empty = slices.DeleteFunc(empty, func(dir string) bool { return !slices.Contains(now, dir) })
+		for _, dir := range empty {
+			left += "cgroup " + dir + "\n"
+		}
 		if left == "" || time.Now().After(deadline) {
 			return left
 		}
 		// There is no event for "some process somewhere has ended".
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// emptyBefore are those that were there before these tests began.
+var emptyBefore = emptyCgroups()
+
+// emptyCgroups lists cgroups of services, of any run, that hold no process.
+func emptyCgroups() (dirs []string) {
+	mount, own, err := kernel.CgroupRoot()
+	if err != nil {
+		return nil // there is no hierarchy for hakaru to use
+	}
+	for _, parent := range []string{mount, filepath.Join(mount, own)} {
+		events, err := filepath.Glob(filepath.Join(parent, "hakaru", "*", "cgroup.events"))
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for _, file := range events {
+			if text, err := os.ReadFile(file); err == nil && bytes.Contains(text, []byte("populated 0")) {
+				dirs = append(dirs, filepath.Dir(file))
+			}
+		}
+	}
+	return dirs
 }
 
 func look(state string) string {
