@@ -40,13 +40,15 @@ var floors = []struct {
 	{1, "internal/plan/simulate", []string{"internal/compare", "internal/plan"}, nil},
 	{1, "internal/diagnose", []string{"internal/measure"}, nil},
 	{1, "internal/report", []string{"internal/compare", "internal/measure", "internal/render"}, []string{"charm.land/lipgloss/v2", "github.com/charmbracelet/x"}},
+	{1, "internal/refserver/config", nil, nil},
 
 	{2, "internal/watch/kernel", nil, nil},
 	{2, "internal/watch", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/service", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/load", nil, nil},
 	{2, "internal/store", nil, nil},
-	{2, "internal/refserver", nil, nil},
+	{2, "internal/listen", []string{"internal/watch/kernel"}, nil},
+	{2, "internal/refserver", []string{"internal/listen"}, nil},
 
 	{3, "internal/link", nil, nil},
 	{3, "internal/host", []string{"internal/link"}, nil},

@@ -22,7 +22,7 @@ import (
 
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
-	"hakaru/internal/refserver"
+	"hakaru/internal/refserver/config"
 	"hakaru/internal/report"
 )
 
@@ -174,7 +174,7 @@ func (d *door) complain(ctx context.Context, err error) int {
 	say("hakaru: error: %v\n", err)
 	var (
 		use     *usageError
-		serving *refserver.UsageError
+		serving *config.UsageError
 		not     *host.NotStarted
 		busy    *host.BusyError
 		hint    hinter

@@ -11,6 +11,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/refserver"
+	"hakaru/internal/refserver/config"
 
 	"github.com/spf13/cobra"
 )
@@ -38,7 +39,7 @@ is answered, a second SIGTERM ends it at once.`,
   hakaru serve --listen unix:/tmp/app.sock --config serve.ini`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return refserver.Mistake(fmt.Sprintf("serve takes no argument, got %q", args[0]), "settings are flags: hakaru serve --help")
+				return config.Mistake(fmt.Sprintf("serve takes no argument, got %q", args[0]), "settings are flags: hakaru serve --help")
 			}
 			return nil
 		},
@@ -54,7 +55,7 @@ is answered, a second SIGTERM ends it at once.`,
 			if worker {
 				return refserver.RunWorker(cmd.Context(), refserver.WorkerOptions{Stderr: os.Stderr, Signals: signals})
 			}
-			load := func() (refserver.Config, error) { return serveConfig(cmd, file, values) }
+			load := func() (config.Config, error) { return serveConfig(cmd, file, values) }
 			cfg, err := load()
 			if err != nil {
 				return err
@@ -72,8 +73,8 @@ is answered, a second SIGTERM ends it at once.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.Var((*fileName)(&file), "config", "read settings from the section [serve] of an ini file; flags override it")
-	defaults := refserver.Default()
-	for _, k := range refserver.Keys() {
+	defaults := config.Default()
+	for _, k := range config.Keys() {
 		values[k.Name] = &serveSetting{text: defaults.Get(k.Name), kind: k.Value}
 		flags.Var(values[k.Name], k.Name, k.Help)
 	}
@@ -83,10 +84,10 @@ is answered, a second SIGTERM ends it at once.`,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		hint := "hakaru serve --help"
-		if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok && refserver.NearKey(name) != "" {
-			hint = "did you mean --" + refserver.NearKey(name) + "?"
+		if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok && config.NearKey(name) != "" {
+			hint = "did you mean --" + config.NearKey(name) + "?"
 		}
-		return refserver.Mistake(err.Error(), hint)
+		return config.Mistake(err.Error(), hint)
 	})
 	return cmd
 }
@@ -107,8 +108,8 @@ func (f *fileName) Type() string          { return "FILE" }
 
 // serveConfig reads the file and lays the flags over it; all mistakes of both
 // come together.
-func serveConfig(cmd *cobra.Command, file string, values map[string]*serveSetting) (refserver.Config, error) {
-	cfg := refserver.Default()
+func serveConfig(cmd *cobra.Command, file string, values map[string]*serveSetting) (config.Config, error) {
+	cfg := config.Default()
 	var mistakes []hakaru.Finding
 	if file != "" {
 		f, err := os.Open(file)
@@ -116,8 +117,8 @@ func serveConfig(cmd *cobra.Command, file string, values map[string]*serveSettin
 			return cfg, fmt.Errorf("read settings: %w", err)
 		}
 		defer f.Close()
-		read, err := refserver.ReadConfig(f, file)
-		var usage *refserver.UsageError
+		read, err := config.Read(f, file)
+		var usage *config.UsageError
 		switch {
 		case errors.As(err, &usage):
 			mistakes = append(mistakes, usage.Mistakes...)
@@ -127,19 +128,19 @@ func serveConfig(cmd *cobra.Command, file string, values map[string]*serveSettin
 			cfg = read
 		}
 	}
-	for _, k := range refserver.Keys() {
+	for _, k := range config.Keys() {
 		if !cmd.Flags().Changed(k.Name) {
 			continue
 		}
 		if err := cfg.Set(k.Name, values[k.Name].text); err != nil {
-			mistakes = append(mistakes, refserver.Mistake(fmt.Sprintf("--%s: %v", k.Name, err), "").Mistakes...)
+			mistakes = append(mistakes, config.Mistake(fmt.Sprintf("--%s: %v", k.Name, err), "").Mistakes...)
 		}
 	}
 	if len(mistakes) > 0 {
-		return cfg, &refserver.UsageError{Mistakes: mistakes}
+		return cfg, &config.UsageError{Mistakes: mistakes}
 	}
 	if err := cfg.Check(); err != nil {
-		return cfg, refserver.Mistake(err.Error(), "")
+		return cfg, config.Mistake(err.Error(), "")
 	}
 	return cfg, nil
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"time"
 
+	"hakaru/internal/refserver/config"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -93,13 +95,13 @@ type thread struct {
 	sum   uint64   // of compute
 }
 
-func newThread(cfg Config) (*thread, error) {
+func newThread(cfg config.Config) (*thread, error) {
 	timer, err := newTimer()
 	if err != nil {
 		return nil, err
 	}
 	t := &thread{timer: timer}
-	if cfg.Handler == HandlerFsync {
+	if cfg.Handler == config.HandlerFsync {
 		f, err := os.CreateTemp("", "hakaru-fsync-*")
 		if err != nil {
 			return nil, fmt.Errorf("make the file for fsync: %w", err)
@@ -114,7 +116,7 @@ func newThread(cfg Config) (*thread, error) {
 }
 
 // work pays what one request costs, in the order of docs/serve.md.
-func (t *thread) work(cfg *Config) error {
+func (t *thread) work(cfg *config.Config) error {
 	if err := t.stall(cfg); err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (t *thread) work(cfg *Config) error {
 	return t.stall(cfg)
 }
 
-func (t *thread) stall(cfg *Config) error {
+func (t *thread) stall(cfg *config.Config) error {
 	if end, stalled := stallEnd(monotonic(), cfg.Stall, cfg.StallEvery); stalled {
 		return t.timer.until(end)
 	}

@@ -2,8 +2,7 @@
 // HTTP server whose speed can be written down beforehand, so that everything
 // that measures can be tried against a known answer.
 //
-// It takes a Config (from flags, or an ini file read by ReadConfig) and runs a
-// master with N worker processes on one shared listener, each answering T
+// It takes a config.Config and runs a master with N worker processes on one shared listener, each answering T
 // requests at once. The laws are in docs/serve.md: without overhead, P
 // processes of T threads with a wait w and a CPU cost c answer P·T/(w+c) a
 // second, and never more than CPUs/c.

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"hakaru/internal/refserver/config"
 )
 
 // The page names every setting with its default and every field of the status.
@@ -14,9 +16,9 @@ func TestPageIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, defaults := string(data), Default()
-	for _, k := range Keys() {
-		if row := fmt.Sprintf("| `%s` | `%s` | ", k.Name, k.get(&defaults)); !strings.Contains(page, row) {
+	page, defaults := string(data), config.Default()
+	for _, k := range config.Keys() {
+		if row := fmt.Sprintf("| `%s` | `%s` | ", k.Name, k.Get(&defaults)); !strings.Contains(page, row) {
 			t.Errorf("no row %q", row)
 		}
 	}
@@ -27,7 +29,7 @@ func TestPageIsComplete(t *testing.T) {
 			}
 		}
 	}
-	for _, h := range Handlers() {
+	for _, h := range config.Handlers() {
 		if !strings.Contains(page, "`"+h+"`") {
 			t.Errorf("the handler %s is not described", h)
 		}

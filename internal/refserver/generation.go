@@ -6,21 +6,23 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"hakaru/internal/refserver/config"
 )
 
 // generation is the workers that were started under one configuration.
 type generation struct {
 	number int
-	config Config
+	config config.Config
 	log    *os.File // nil: no request log
 }
 
 // newGeneration opens what the workers of a configuration share.
-func newGeneration(number int, cfg Config) (*generation, error) {
+func newGeneration(number int, cfg config.Config) (*generation, error) {
 	g := &generation{number: number, config: cfg}
 	switch cfg.Log {
-	case LogOff:
-	case LogOn:
+	case config.LogOff:
+	case config.LogOn:
 	default:
 		f, err := os.OpenFile(filepath.Clean(cfg.Log), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 		if err != nil {

@@ -11,13 +11,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"hakaru/internal/refserver/config"
 )
 
 const statusPath = "/-/status"
 
 // handler answers requests under the laws of a Config.
 type handler struct {
-	cfg      *Config
+	cfg      *config.Config
 	board    *scoreboard
 	me       *slot
 	threads  chan *thread // a request takes one and puts it back; waiters are served in order

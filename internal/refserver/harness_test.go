@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"hakaru/internal/refserver/config"
+
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
@@ -85,7 +87,7 @@ func (w *text) await(t *testing.T, all ...string) {
 	}
 }
 
-func start(t *testing.T, cfg Config, change func(*Options)) *server {
+func start(t *testing.T, cfg config.Config, change func(*Options)) *server {
 	t.Helper()
 	if cfg.Listen == "" {
 		cfg.Listen = "127.0.0.1:0"

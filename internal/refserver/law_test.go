@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"hakaru/internal/refserver/config"
+
 	"pgregory.net/rapid"
 )
 
@@ -134,7 +136,7 @@ func TestErrorsAreEvenlySpaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := handler{cfg: &Config{ErrorRate: rate}, board: board}
+		h := handler{cfg: &config.Config{ErrorRate: rate}, board: board}
 		failed := 0
 		for n := 1; n <= 1000; n++ {
 			if h.fails() {
@@ -171,15 +173,15 @@ func times(t *testing.T, a, b load, slice time.Duration) float64 {
 }
 
 func TestWaitLaw(t *testing.T) {
-	base := start(t, Config{Wait: 5 * time.Millisecond}, nil)
+	base := start(t, config.Config{Wait: 5 * time.Millisecond}, nil)
 	for _, test := range []struct {
 		name                string
-		cfg                 Config
+		cfg                 config.Config
 		times, lower, upper float64
 	}{
-		{"processes", Config{Wait: 5 * time.Millisecond, Processes: 4}, 4, 3, 5},
-		{"threads", Config{Wait: 5 * time.Millisecond, Threads: 4}, 4, 3, 5},
-		{"wait", Config{Wait: 20 * time.Millisecond, Processes: 2, Threads: 2}, 1, 0.7, 1.3},
+		{"processes", config.Config{Wait: 5 * time.Millisecond, Processes: 4}, 4, 3, 5},
+		{"threads", config.Config{Wait: 5 * time.Millisecond, Threads: 4}, 4, 3, 5},
+		{"wait", config.Config{Wait: 20 * time.Millisecond, Processes: 2, Threads: 2}, 1, 0.7, 1.3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, test.cfg, nil)
@@ -219,7 +221,7 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 func TestCPULaw(t *testing.T) {
 	const requests = 60
 	used := func(cost time.Duration) time.Duration {
-		s := start(t, Config{CPU: cost}, nil)
+		s := start(t, config.Config{CPU: cost}, nil)
 		pid := status(t, s.address).Workers[0].PID
 		c := s.client()
 		before := cpuTime(t, pid)
@@ -240,7 +242,7 @@ func TestCPULaw(t *testing.T) {
 
 func TestStallLaw(t *testing.T) {
 	const stall, every = 100 * time.Millisecond, 200 * time.Millisecond
-	s := start(t, Config{Stall: stall, StallEvery: every, Processes: 2}, nil)
+	s := start(t, config.Config{Stall: stall, StallEvery: every, Processes: 2}, nil)
 	var in, out int
 	c := s.client()
 	for begin := monotonic(); monotonic()-begin < 5*every; {
@@ -261,7 +263,7 @@ func TestStallLaw(t *testing.T) {
 }
 
 func TestErrorsAreCountedOverAllWorkers(t *testing.T) {
-	s := start(t, Config{ErrorRate: 0.25, Processes: 2}, nil)
+	s := start(t, config.Config{ErrorRate: 0.25, Processes: 2}, nil)
 	clients := []*client{s.client(), s.client()}
 	failed := 0
 	for n := 1; n <= 40; n++ {
@@ -280,7 +282,7 @@ func TestErrorsAreCountedOverAllWorkers(t *testing.T) {
 
 func TestFsyncAndAlloc(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, Config{Handler: HandlerFsync, Alloc: 1 << 20, Threads: 2}, func(o *Options) {
+	s := start(t, config.Config{Handler: config.HandlerFsync, Alloc: 1 << 20, Threads: 2}, func(o *Options) {
 		o.Env = append(o.Env, "TMPDIR="+dir)
 	})
 	if n, err := (load{s.address, "/2", 2, 200}).during(100 * time.Millisecond); err != nil || n == 0 {

@@ -13,11 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"hakaru/internal/refserver/config"
+
 	"golang.org/x/sys/unix"
 )
 
 func TestStatus(t *testing.T) {
-	s := start(t, Config{Processes: 3, Threads: 2, Backlog: 7, MaxLifetime: time.Hour, Wait: time.Millisecond}, nil)
+	s := start(t, config.Config{Processes: 3, Threads: 2, Backlog: 7, MaxLifetime: time.Hour, Wait: time.Millisecond}, nil)
 	if code, body := get(t, s.address, "/"); code != 200 || body != "hakaru serve\n" {
 		t.Errorf("GET /: %d %q", code, body)
 	}
@@ -48,7 +50,7 @@ func TestStatus(t *testing.T) {
 
 // All threads are taken, and the status is answered.
 func TestStatusNeedsNoThread(t *testing.T) {
-	s := start(t, Config{Wait: time.Hour, Grace: time.Millisecond}, nil)
+	s := start(t, config.Config{Wait: time.Hour, Grace: time.Millisecond}, nil)
 	slow := s.client()
 	if err := slow.send("/"); err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func TestStatusNeedsNoThread(t *testing.T) {
 }
 
 func TestConnectionsAreSpread(t *testing.T) {
-	s := start(t, Config{Processes: 4, Threads: 2}, nil)
+	s := start(t, config.Config{Processes: 4, Threads: 2}, nil)
 	var clients []*client
 	for range 15 {
 		c := s.client()
@@ -86,7 +88,7 @@ func TestConnectionsAreSpread(t *testing.T) {
 
 // A worker that hangs does not keep the connections whose turn was its own.
 func TestHangingWorkerIsPassedOver(t *testing.T) {
-	s := start(t, Config{Processes: 2}, nil)
+	s := start(t, config.Config{Processes: 2}, nil)
 	victim := status(t, s.address).Workers[0].PID
 	if err := syscall.Kill(victim, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -134,10 +136,10 @@ func (s *server) underLoad(connections int, happens func()) int {
 
 func TestRestartLosesNothing(t *testing.T) {
 	processes := 1
-	s := start(t, Config{Processes: 1, Threads: 2, Wait: time.Millisecond, Backlog: 64}, func(o *Options) {
-		o.Reload = func() (Config, error) {
+	s := start(t, config.Config{Processes: 1, Threads: 2, Wait: time.Millisecond, Backlog: 64}, func(o *Options) {
+		o.Reload = func() (config.Config, error) {
 			processes++
-			return Config{Listen: "127.0.0.1:0", Processes: processes, Threads: 2, Wait: time.Millisecond, Backlog: 32, Grace: 5 * time.Second}, nil
+			return config.Config{Listen: "127.0.0.1:0", Processes: processes, Threads: 2, Wait: time.Millisecond, Backlog: 32, Grace: 5 * time.Second}, nil
 		}
 	})
 	first := status(t, s.address)
@@ -167,21 +169,21 @@ func TestRestartLosesNothing(t *testing.T) {
 }
 
 func TestBrokenRestartKeepsTheOldGeneration(t *testing.T) {
-	var reloaded Config
+	var reloaded config.Config
 	var broken error
-	s := start(t, Config{Processes: 2}, func(o *Options) {
-		o.Reload = func() (Config, error) { return reloaded, broken }
+	s := start(t, config.Config{Processes: 2}, func(o *Options) {
+		o.Reload = func() (config.Config, error) { return reloaded, broken }
 	})
 	before := status(t, s.address)
 	for _, test := range []struct {
-		cfg  Config
+		cfg  config.Config
 		err  error
 		says string
 	}{
-		{err: Mistake("x.ini:3:1: unknown setting proceses", ""), says: "generation 1 serves on: x.ini:3:1: unknown setting proceses"},
-		{cfg: Config{Listen: "127.0.0.1:1"}, says: "the address can not change"},
-		{cfg: Config{Listen: "127.0.0.1:0", Handler: HandlerWait}, says: "handler wait: set wait too"},
-		{cfg: Config{Listen: "127.0.0.1:0", Log: "/nowhere/log"}, says: "open the request log"},
+		{err: config.Mistake("x.ini:3:1: unknown setting proceses", ""), says: "generation 1 serves on: x.ini:3:1: unknown setting proceses"},
+		{cfg: config.Config{Listen: "127.0.0.1:1"}, says: "the address can not change"},
+		{cfg: config.Config{Listen: "127.0.0.1:0", Handler: config.HandlerWait}, says: "handler wait: set wait too"},
+		{cfg: config.Config{Listen: "127.0.0.1:0", Log: "/nowhere/log"}, says: "open the request log"},
 	} {
 		reloaded, broken = test.cfg, test.err
 		s.signals <- syscall.SIGHUP
@@ -196,11 +198,11 @@ func TestBrokenRestartKeepsTheOldGeneration(t *testing.T) {
 func TestWorkersAreReplaced(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		cfg  Config
+		cfg  config.Config
 	}{
-		{"max-requests", Config{Processes: 2, MaxRequests: 20, Jitter: 0.5}},
-		{"max-requests of one", Config{MaxRequests: 1, Wait: time.Millisecond}},
-		{"max-lifetime", Config{Processes: 2, MaxLifetime: 50 * time.Millisecond, Jitter: 0.5, Wait: time.Millisecond}},
+		{"max-requests", config.Config{Processes: 2, MaxRequests: 20, Jitter: 0.5}},
+		{"max-requests of one", config.Config{MaxRequests: 1, Wait: time.Millisecond}},
+		{"max-lifetime", config.Config{Processes: 2, MaxLifetime: 50 * time.Millisecond, Jitter: 0.5, Wait: time.Millisecond}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := start(t, test.cfg, nil)
@@ -218,7 +220,7 @@ func TestWorkersAreReplaced(t *testing.T) {
 }
 
 func TestTermToAWorkerReplacesIt(t *testing.T) {
-	s := start(t, Config{Processes: 2}, nil)
+	s := start(t, config.Config{Processes: 2}, nil)
 	victim := status(t, s.address).Workers[0].PID
 	s.underLoad(4, func() {
 		if err := syscall.Kill(victim, syscall.SIGTERM); err != nil {
@@ -230,7 +232,7 @@ func TestTermToAWorkerReplacesIt(t *testing.T) {
 }
 
 func TestKilledWorkerIsReplaced(t *testing.T) {
-	s := start(t, Config{Processes: 2}, nil)
+	s := start(t, config.Config{Processes: 2}, nil)
 	victim := status(t, s.address).Workers[0].PID
 	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -243,7 +245,7 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 
 func TestWorkersThatDieAtOnce(t *testing.T) {
 	said := &text{}
-	err := Run(context.Background(), Config{Listen: "127.0.0.1:0"}, Options{
+	err := Run(context.Background(), config.Config{Listen: "127.0.0.1:0"}, Options{
 		Args: []string{"worker"}, Env: workerEnv(os.Environ(), "dies"), Stderr: said,
 	})
 	if err == nil || !strings.Contains(err.Error(), "5 in a row") || !strings.Contains(err.Error(), "exit status 1") {
@@ -257,7 +259,7 @@ func TestWorkersThatDieAtOnce(t *testing.T) {
 // What is in work is answered, an idle connection does not hold it up.
 func TestStop(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, Config{Listen: "unix:" + filepath.Join(dir, "s"), Wait: 200 * time.Millisecond, Grace: time.Hour}, nil)
+	s := start(t, config.Config{Listen: "unix:" + filepath.Join(dir, "s"), Wait: 200 * time.Millisecond, Grace: time.Hour}, nil)
 	idle, busy := s.client(), s.client()
 	if _, _, err := idle.get(statusPath); err != nil {
 		t.Fatal(err)
@@ -279,7 +281,7 @@ func TestStop(t *testing.T) {
 }
 
 func TestSecondSignalStopsAtOnce(t *testing.T) {
-	s := start(t, Config{Wait: time.Hour, Grace: time.Hour}, nil)
+	s := start(t, config.Config{Wait: time.Hour, Grace: time.Hour}, nil)
 	if err := s.client().send("/"); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +295,7 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "requests")
-	s := start(t, Config{Processes: 2, Log: file}, nil)
+	s := start(t, config.Config{Processes: 2, Log: file}, nil)
 	n, err := (load{s.address, "/9000", 4, 200}).during(50 * time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
@@ -312,14 +314,14 @@ func TestLog(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	loud := start(t, Config{Log: LogOn}, nil)
+	loud := start(t, config.Config{Log: config.LogOn}, nil)
 	get(t, loud.address, "/7")
 	loud.stderr.await(t, `"GET /7 HTTP/1.1" 200`)
 }
 
 func TestMistakesOfTheCaller(t *testing.T) {
-	var usage *UsageError
-	if err := Run(context.Background(), Config{Handler: HandlerCPU}, Options{Args: []string{"x"}}); !errors.As(err, &usage) {
+	var usage *config.UsageError
+	if err := Run(context.Background(), config.Config{Handler: config.HandlerCPU}, Options{Args: []string{"x"}}); !errors.As(err, &usage) {
 		t.Errorf("%v", err)
 	}
 }

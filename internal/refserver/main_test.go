@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"hakaru/internal/refserver/config"
+
 	"go.uber.org/goleak"
 )
 
@@ -36,7 +38,7 @@ func TestMain(m *testing.M) {
 	case "dies":
 		err = errors.New("dies at once")
 	case "master":
-		var cfg Config
+		var cfg config.Config
 		if err = json.Unmarshal([]byte(os.Getenv(masterVariable)), &cfg); err != nil {
 			break
 		}

@@ -12,7 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"hakaru/internal/listen"
+	"hakaru/internal/refserver/config"
 )
 
 // Options is what the master takes from its surroundings.
@@ -32,7 +33,7 @@ type Options struct {
 	Signals <-chan os.Signal
 	// Reload reads the configuration again for a graceful restart; nil: the
 	// same as before.
-	Reload func() (Config, error)
+	Reload func() (config.Config, error)
 	// Ready is called once, when all workers of the first generation serve,
 	// with the addresses they listen on.
 	Ready func(addresses []string)
@@ -49,7 +50,7 @@ const (
 type master struct {
 	opts      Options
 	env       []string // of the workers
-	listeners []*listener
+	listeners []*listen.Socket
 	board     *scoreboard
 	current   *generation
 	next      *generation // comes up beside the current one
@@ -66,12 +67,12 @@ type master struct {
 	failure     error // why it ends, where nobody asked it to
 }
 
-// Run serves until it is told to stop, which is no error. A *UsageError is a
+// Run serves until it is told to stop, which is no error. A *config.UsageError is a
 // mistake in cfg.
-func Run(ctx context.Context, cfg Config, opts Options) error {
-	cfg = cfg.filled()
+func Run(ctx context.Context, cfg config.Config, opts Options) error {
+	cfg = cfg.Filled()
 	if err := cfg.Check(); err != nil {
-		return Mistake(err.Error(), "")
+		return config.Mistake(err.Error(), "")
 	}
 	if len(opts.Args) == 0 {
 		return errors.New("start the workers: the command is missing")
@@ -82,21 +83,21 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	// Without a file of its own, os/exec copies each worker's output, all of
 	// them at once.
 	opts.Stdout, opts.Stderr = serialised(opts.Stdout), serialised(opts.Stderr)
-	listeners, err := openListeners(cfg, opts.Env)
+	listeners, err := listen.Open(cfg.Listen, cfg.Backlog, opts.Env)
 	if err != nil {
 		return err
 	}
-	m := &master{opts: opts, env: handedOn(opts.Env), listeners: listeners, children: map[*child]struct{}{}, stopWord: sayStop}
-	if listeners[0].from == "Server::Starter" {
+	m := &master{opts: opts, env: listen.HandedOn(opts.Env), listeners: listeners, children: map[*child]struct{}{}, stopWord: sayStop}
+	if listeners[0].From == listen.ServerStarter {
 		// It stops the old service while the new one serves the same socket:
 		// the connections of clients must be handed over, not cut.
 		m.stopWord = sayDrain
 	}
 	err = m.run(ctx, cfg)
-	return errors.Join(err, closeListeners(m.listeners))
+	return errors.Join(err, listen.Close(m.listeners))
 }
 
-func (m *master) run(ctx context.Context, cfg Config) (err error) {
+func (m *master) run(ctx context.Context, cfg config.Config) (err error) {
 	m.generations = 1
 	if m.current, err = newGeneration(m.generations, cfg); err != nil {
 		return err
@@ -238,15 +239,14 @@ func (m *master) becameReady(c *child) {
 	}
 }
 
-// relisten changes the length of the queues, which listen(2) does for a socket
-// that listens already.
+// relisten changes the length of the queues.
 func (m *master) relisten(backlog, before int) error {
 	if backlog == before {
 		return nil
 	}
 	for _, l := range m.listeners {
-		if err := unix.Listen(l.fd, backlog); err != nil {
-			return fmt.Errorf("change the backlog of %s to %d: %w", l.address, backlog, err)
+		if err := l.SetBacklog(backlog); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -256,13 +256,13 @@ func (m *master) announce() {
 	m.announced = true
 	var addresses, words []string
 	for _, l := range m.listeners {
-		addresses = append(addresses, l.address)
-		word := "http://" + l.address
-		if strings.HasPrefix(l.address, "unix:") {
-			word = l.address
+		addresses = append(addresses, l.Address)
+		word := "http://" + l.Address
+		if strings.HasPrefix(l.Address, "unix:") {
+			word = l.Address
 		}
-		if l.from != "" {
-			word += " (socket from " + l.from + ")"
+		if l.From != "" {
+			word += " (socket from " + l.From + ")"
 		}
 		words = append(words, word)
 	}
@@ -337,10 +337,10 @@ func (m *master) reload() {
 	if m.opts.Reload != nil {
 		fresh, err := m.opts.Reload()
 		if err == nil {
-			fresh = fresh.filled()
+			fresh = fresh.Filled()
 			err = fresh.Check()
 		}
-		if err == nil && fresh.Listen != cfg.Listen && m.listeners[0].from == "" {
+		if err == nil && fresh.Listen != cfg.Listen && m.listeners[0].From == "" {
 			err = fmt.Errorf("listen %s: the address can not change while it serves (%s); stop it and start it again", fresh.Listen, cfg.Listen)
 		}
 		if err != nil {
@@ -418,7 +418,7 @@ func (m *master) stop() {
 		m.leave(c, m.stopWord, m.current.config.Grace)
 	}
 	// Nothing is accepted any more, here neither.
-	if err := closeListeners(m.listeners); err != nil {
+	if err := listen.Close(m.listeners); err != nil {
 		m.failure = errors.Join(m.failure, err)
 	}
 	m.listeners = nil

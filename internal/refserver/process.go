@@ -67,8 +67,8 @@ func (m *master) spawn(g *generation, events chan<- event, readers *sync.WaitGro
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 	}
 	for _, l := range m.listeners {
-		s.Listen = append(s.Listen, l.address)
-		cmd.ExtraFiles = append(cmd.ExtraFiles, l.file)
+		s.Listen = append(s.Listen, l.Address)
+		cmd.ExtraFiles = append(cmd.ExtraFiles, l.File())
 	}
 	if g.log != nil {
 		s.Log = true

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unsafe"
 
+	"hakaru/internal/refserver/config"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +24,7 @@ const (
 	scoreboardMagic = 0x68616b6172750001 // "hakaru", layout 1
 	slotWords       = 8
 	slotBytes       = slotWords * 8
-	maxSlots        = 4 * maxProcesses // live ones, a new generation, draining ones
+	maxSlots        = 4 * config.MaxProcesses // live ones, a new generation, draining ones
 	scoreboardBytes = (1 + maxSlots) * slotBytes
 )
 

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"hakaru/internal/listen"
+	"hakaru/internal/refserver/config"
 )
 
 // Status is the answer of GET /-/status: what is in force, read from the
@@ -61,8 +64,8 @@ func (w *worker) status() Status {
 		Backlog:  w.queue(),
 		Settings: map[string]string{}, Workers: []WorkerStatus{},
 	}
-	for _, k := range Keys() {
-		s.Settings[k.Name] = k.get(c)
+	for _, k := range config.Keys() {
+		s.Settings[k.Name] = k.Get(c)
 	}
 	used := w.board.used()
 	for i := range used {
@@ -86,7 +89,7 @@ func (w *worker) status() Status {
 // queue is read when asked for, as a restart can change it.
 func (w *worker) queue() int {
 	length := w.setup.Config.Backlog
-	err := w.acceptors[0].raw.Control(func(fd uintptr) { length = queueLength(int(fd), length) })
+	err := w.acceptors[0].raw.Control(func(fd uintptr) { length = listen.QueueLength(int(fd), length) })
 	if err != nil {
 		return 0 // draining: this worker does not listen any more
 	}

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"hakaru/internal/refserver/config"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -31,14 +33,14 @@ const (
 
 // setup is the first line the master writes to a worker.
 type setup struct {
-	Config     Config   `json:"config"`
-	Master     int      `json:"master"`
-	Slot       int      `json:"slot"`
-	Generation int      `json:"generation"`
-	Serial     uint64   `json:"serial"` // of the worker, seeds its jitter
-	Listen     []string `json:"listen"`
-	Log        bool     `json:"log"`  // a descriptor for the log follows the listeners
-	Name       string   `json:"name"` // of the process, as ps shows it
+	Config     config.Config `json:"config"`
+	Master     int           `json:"master"`
+	Slot       int           `json:"slot"`
+	Generation int           `json:"generation"`
+	Serial     uint64        `json:"serial"` // of the worker, seeds its jitter
+	Listen     []string      `json:"listen"`
+	Log        bool          `json:"log"`  // a descriptor for the log follows the listeners
+	Name       string        `json:"name"` // of the process, as ps shows it
 }
 
 // Words between master and worker, a line each. The link also tells each of
@@ -139,7 +141,7 @@ func serve(ctx context.Context, control *os.File, opts WorkerOptions) error {
 		w.handler.threads <- t
 	}
 	switch {
-	case cfg.Log == LogOn:
+	case cfg.Log == config.LogOn:
 		w.handler.log = opts.Stderr
 	case w.setup.Log:
 		fd := firstFD + len(w.setup.Listen)

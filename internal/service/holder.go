@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -121,15 +120,11 @@ func (s *Stack) foreign(addr string, inodes []uint64) *heldError {
 	if len(missing) == 0 {
 		return nil
 	}
-	pids, err := kernel.PIDs(nil)
+	pid, err := kernel.Holder(missing)
 	if err != nil {
 		return nil
 	}
-	for _, pid := range pids {
-		held, err := kernel.SocketInodes(pid)
-		if err != nil || !slices.ContainsFunc(held, func(i uint64) bool { return slices.Contains(missing, i) }) {
-			continue
-		}
+	if pid != 0 {
 		// Someone started in the meantime is ours all the same.
 		if now, err := s.members(); err == nil && slices.Contains(now, pid) {
 			return nil
@@ -149,13 +144,8 @@ func (s *Stack) listeners(path bool) (_ []kernel.Listener, err error) {
 			s.warnOnce("no_sock_diag", fmt.Sprintf("who listens where cannot be told: %v", err))
 		}
 	}()
-	d, err := kernel.OpenDiag()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
 	if path {
-		return d.Unix(nil)
+		return kernel.ListenersUnix()
 	}
-	return d.TCP(nil)
+	return kernel.ListenersTCP()
 }

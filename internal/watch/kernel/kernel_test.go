@@ -112,6 +112,36 @@ func TestListeners(t *testing.T) {
 	}
 }
 
+func TestHolder(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	list, err := ListenersTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(l.Addr().String())
+	i := slices.IndexFunc(list, func(l Listener) bool { return l.Addr == at })
+	if i < 0 {
+		t.Fatalf("%v is not among %+v", at, list)
+	}
+	for _, test := range []struct {
+		name   string
+		inodes []uint64
+		want   int
+	}{
+		{"nothing asked", nil, 0},
+		{"nobody's", []uint64{0}, 0},
+		{"ours beside nobody's", []uint64{0, list[i].Inode}, os.Getpid()},
+	} {
+		if pid, err := Holder(test.inodes); pid != test.want || err != nil {
+			t.Errorf("%s: pid %d, %v, want %d", test.name, pid, err, test.want)
+		}
+	}
+}
+
 func FuzzDiagAnswers(f *testing.F) {
 	f.Add(make([]byte, inetDiagMsgLength+44))
 	f.Add([]byte{1, 2, 3})

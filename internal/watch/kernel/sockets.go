@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -96,6 +97,21 @@ func (d *Diag) Unix(list []Listener) ([]Listener, error) {
 		return list, fmt.Errorf("ask for listening unix sockets: %w", err)
 	}
 	return list, nil
+}
+
+// ListenersTCP is Diag.TCP for whoever asks once.
+func ListenersTCP() ([]Listener, error) { return askOnce((*Diag).TCP) }
+
+// ListenersUnix is Diag.Unix for whoever asks once.
+func ListenersUnix() ([]Listener, error) { return askOnce((*Diag).Unix) }
+
+func askOnce(ask func(*Diag, []Listener) ([]Listener, error)) (_ []Listener, err error) {
+	d, err := OpenDiag()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return ask(d, nil)
 }
 
 // dump sends one request and calls each with the body of every answer.
@@ -226,4 +242,24 @@ func SocketInodes(pid int) ([]uint64, error) {
 		}
 	}
 	return inodes, nil
+}
+
+// Holder finds the process with the smallest number that has one of the sockets
+// open: of a prefork server that is the master. 0: none that may be looked at.
+func Holder(inodes []uint64) (int, error) {
+	if len(inodes) == 0 {
+		return 0, nil
+	}
+	pids, err := PIDs(nil)
+	if err != nil {
+		return 0, err
+	}
+	slices.Sort(pids)
+	for _, pid := range pids {
+		held, err := SocketInodes(pid)
+		if err == nil && slices.ContainsFunc(held, func(i uint64) bool { return slices.Contains(inodes, i) }) {
+			return pid, nil
+		}
+	}
+	return 0, nil
 }

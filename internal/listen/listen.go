@@ -1,4 +1,14 @@
-package refserver
+// Package listen opens the sockets that a server of several processes accepts
+// from.
+//
+// It takes an address (host:port or unix:PATH), the length of the queue and an
+// environment, and gives sockets: bound here, or those that Server::Starter or
+// systemd handed over. An address that is taken is an error that says by which
+// process, and a socket file that nobody listens on any more is replaced.
+//
+// It accepts nothing, and it makes no socket for the workers: they inherit the
+// master's (Socket.File). Linux only.
+package listen
 
 import (
 	"errors"
@@ -12,14 +22,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A listener is the shared socket all workers accept from. Its descriptor is
+// A Socket is the one that all workers accept from. Its descriptor is
 // non-blocking for everyone, as the flag belongs to the socket and not to the
 // process.
-type listener struct {
+type Socket struct {
+	Address string // host:port, or unix:PATH
+	From    string // who made it: empty for this process, ServerStarter, Systemd
 	fd      int
 	file    *os.File
-	address string // host:port, or unix:PATH
-	from    string // who made it: "", "Server::Starter", "systemd"
 	// made is the socket file to take away at the end, if it is still the one
 	// that was made here: a file system may give the inode of a removed file to
 	// the next one, so the time belongs to it.
@@ -27,24 +37,30 @@ type listener struct {
 	identity socketFile
 }
 
-// openListeners returns the inherited sockets, or else binds cfg.Listen.
-func openListeners(cfg Config, env []string) ([]*listener, error) {
+// Givers of sockets.
+const (
+	ServerStarter = "Server::Starter"
+	Systemd       = "systemd"
+)
+
+// Open returns the sockets that env tells of, or else binds address.
+func Open(address string, backlog int, env []string) ([]*Socket, error) {
 	given, err := inheritedSockets(env, os.Getpid())
 	if err != nil {
 		return nil, err
 	}
 	if len(given) == 0 {
-		l, err := bind(cfg.Listen, cfg.Backlog)
+		l, err := bind(address, backlog)
 		if err != nil {
 			return nil, err
 		}
-		return []*listener{l}, nil
+		return []*Socket{l}, nil
 	}
-	var all []*listener
+	var all []*Socket
 	for _, g := range given {
-		l, err := adopt(g, cfg.Backlog)
+		l, err := adopt(g, backlog)
 		if err != nil {
-			return nil, errors.Join(err, closeListeners(all))
+			return nil, errors.Join(err, Close(all))
 		}
 		all = append(all, l)
 	}
@@ -58,8 +74,8 @@ type socketFile struct {
 
 func identify(st *unix.Stat_t) socketFile { return socketFile{st.Dev, st.Ino, st.Mtim} }
 
-// newListener takes over fd.
-func newListener(fd int, address, from string) (*listener, error) {
+// newSocket takes over fd.
+func newSocket(fd int, address, from string) (*Socket, error) {
 	// os.File puts a descriptor that was non-blocking when it came back to
 	// blocking when it is handed to a child; one that was blocking is left
 	// alone. So the order matters.
@@ -70,10 +86,10 @@ func newListener(fd int, address, from string) (*listener, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &listener{fd: fd, file: file, address: address, from: from}, nil
+	return &Socket{Address: address, From: from, fd: fd, file: file}, nil
 }
 
-func bind(address string, backlog int) (*listener, error) {
+func bind(address string, backlog int) (*Socket, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return bindUnix(path, backlog)
 	}
@@ -115,14 +131,14 @@ func bind(address string, backlog int) (*listener, error) {
 		}
 		return nil, fmt.Errorf("listen %s: %w", address, err)
 	}
-	l, err := newListener(fd, socketAddress(fd), "")
+	l, err := newSocket(fd, socketAddress(fd), "")
 	if err != nil {
 		return nil, fmt.Errorf("listen %s: %w", address, err)
 	}
 	return l, nil
 }
 
-func bindUnix(path string, backlog int) (*listener, error) {
+func bindUnix(path string, backlog int) (*Socket, error) {
 	address := "unix:" + path
 	wrap := func(err error) error { return fmt.Errorf("listen %s: %w", address, err) }
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -144,13 +160,13 @@ func bindUnix(path string, backlog int) (*listener, error) {
 		unix.Close(fd)
 		return nil, errors.Join(wrap(err), os.Remove(path))
 	}
-	l, err := newListener(fd, address, "")
+	l, err := newSocket(fd, address, "")
 	if err != nil {
 		return nil, errors.Join(wrap(err), os.Remove(path))
 	}
 	// Taken away at the end by a name that stays right if the directory changes.
 	if l.made, err = filepath.Abs(path); err != nil {
-		return nil, errors.Join(wrap(err), closeListeners([]*listener{l}), os.Remove(path))
+		return nil, errors.Join(wrap(err), Close([]*Socket{l}), os.Remove(path))
 	}
 	l.identity = identify(&st)
 	return l, nil
@@ -206,7 +222,7 @@ func inheritedSockets(env []string, pid int) ([]inherited, error) {
 			if err != nil || fd < 0 {
 				return nil, fmt.Errorf("SERVER_STARTER_PORT %q: %q is not a descriptor", ports, pair[i+1:])
 			}
-			all = append(all, inherited{fd, pair[:i], "Server::Starter"})
+			all = append(all, inherited{fd, pair[:i], ServerStarter})
 		}
 		return all, nil
 	}
@@ -227,7 +243,7 @@ func inheritedSockets(env []string, pid int) ([]inherited, error) {
 	}
 	var all []inherited
 	for i := range n {
-		g := inherited{fd: 3 + i, from: "systemd"} // SD_LISTEN_FDS_START
+		g := inherited{fd: 3 + i, from: Systemd} // SD_LISTEN_FDS_START
 		if i < len(names) {
 			g.name = names[i]
 		}
@@ -236,7 +252,7 @@ func inheritedSockets(env []string, pid int) ([]inherited, error) {
 	return all, nil
 }
 
-func adopt(g inherited, backlog int) (*listener, error) {
+func adopt(g inherited, backlog int) (*Socket, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("take over descriptor %d (%s) from %s: %w", g.fd, g.name, g.from, err)
 	}
@@ -256,15 +272,27 @@ func adopt(g inherited, backlog int) (*listener, error) {
 	if err := unix.Listen(g.fd, backlog); err != nil {
 		return nil, wrap(err)
 	}
-	l, err := newListener(g.fd, socketAddress(g.fd), g.from)
+	l, err := newSocket(g.fd, socketAddress(g.fd), g.from)
 	if err != nil {
 		return nil, wrap(err)
 	}
 	return l, nil
 }
 
+// File is the socket as a child process is given it; it stays the Socket's.
+func (l *Socket) File() *os.File { return l.file }
+
+// SetBacklog changes the length of the queue, which listen(2) does for a socket
+// that listens already.
+func (l *Socket) SetBacklog(backlog int) error {
+	if err := unix.Listen(l.fd, backlog); err != nil {
+		return fmt.Errorf("change the backlog of %s to %d: %w", l.Address, backlog, err)
+	}
+	return nil
+}
+
 // close takes the socket file away if it is still ours.
-func (l *listener) close() error {
+func (l *Socket) close() error {
 	var err error
 	if l.made != "" {
 		var st unix.Stat_t
@@ -275,7 +303,8 @@ func (l *listener) close() error {
 	return errors.Join(err, l.file.Close())
 }
 
-func closeListeners(all []*listener) error {
+// Close closes all of them, and takes away the socket files made here.
+func Close(all []*Socket) error {
 	var errs []error
 	for _, l := range all {
 		errs = append(errs, l.close())
@@ -283,11 +312,11 @@ func closeListeners(all []*listener) error {
 	return errors.Join(errs...)
 }
 
-// queueLength is the backlog in force: the kernel cuts what was asked for to
+// QueueLength is the backlog in force: the kernel cuts what was asked for to
 // net.core.somaxconn without a word. For a listening TCP socket it is in the
 // field of tcp_info that otherwise counts SACKs (tcp_get_info in net/ipv4/tcp.c);
 // of a unix socket it can not be read, so it is calculated.
-func queueLength(fd, asked int) int {
+func QueueLength(fd, asked int) int {
 	if info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
 		return int(info.Sacked)
 	}
@@ -326,9 +355,9 @@ func lookup(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// handedOn is env without what tells of sockets: the workers get theirs from
+// HandedOn is env without what tells of sockets: the workers get theirs from
 // the master.
-func handedOn(env []string) []string {
+func HandedOn(env []string) []string {
 	var rest []string
 	for _, e := range env {
 		switch name, _, _ := strings.Cut(e, "="); name {

@@ -1,4 +1,4 @@
-package refserver
+package config
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestReadConfig(t *testing.T) {
+func TestRead(t *testing.T) {
 	full := `# a comment
 [serve]
 listen = unix:/run/app.sock   ; another
@@ -35,7 +35,7 @@ error-rate = 0.5%
 alloc = 64KiB
 grace = 3s
 `
-	got, err := ReadConfig(strings.NewReader(full), "full.ini")
+	got, err := Read(strings.NewReader(full), "full.ini")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,16 +51,16 @@ grace = 3s
 	if err := got.Check(); err != nil {
 		t.Error(err)
 	}
-	got, err = ReadConfig(strings.NewReader(""), "empty.ini")
+	got, err = Read(strings.NewReader(""), "empty.ini")
 	if err != nil || got != Default() {
 		t.Errorf("an empty file: %+v, %v", got, err)
 	}
-	if got := (Config{Jitter: 0.1, Grace: 10 * time.Second}).filled(); got != Default() {
+	if got := (Config{Jitter: 0.1, Grace: 10 * time.Second}).Filled(); got != Default() {
 		t.Errorf("a zero Config is not filled: %s", cmp.Diff(Default(), got))
 	}
 }
 
-func TestReadConfigMistakes(t *testing.T) {
+func TestReadMistakes(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.ini")
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -71,7 +71,7 @@ func TestReadConfigMistakes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = ReadConfig(bytes.NewReader(data), filepath.Base(file))
+			_, err = Read(bytes.NewReader(data), filepath.Base(file))
 			var usage *UsageError
 			if !errors.As(err, &usage) {
 				t.Fatalf("no UsageError: %v", err)
@@ -154,20 +154,20 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func FuzzReadConfig(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add("[serve]\nprocesses = 4\n")
 	f.Add("log=\"a;b\"\nwait = 5ms # x\n")
 	f.Add("\ufefflisten=unix:/a b;c\njitter=12.5%")
 	f.Fuzz(func(t *testing.T, data string) {
-		cfg, err := ReadConfig(strings.NewReader(data), "f")
+		cfg, err := Read(strings.NewReader(data), "f")
 		if err != nil {
 			return
 		}
 		var b bytes.Buffer
-		if err := WriteConfig(&b, cfg); err != nil {
+		if err := Write(&b, cfg); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadConfig(&b, "again")
+		again, err := Read(&b, "again")
 		if err != nil {
 			t.Fatalf("%v, written of %+v", err, cfg)
 		}

@@ -1,4 +1,14 @@
-package refserver
+// Package config is the settings of the built-in service, `hakaru serve`: what
+// can be set, what holds where nothing is said, and how a person writes it.
+//
+// It takes the text of an ini file (Read) or of single settings (Config.Set)
+// and gives a Config, or all mistakes with line, column and hint in one
+// *UsageError. Keys is the one list of settings, from which the flags, the
+// file, the status page and the documentation are made.
+//
+// It opens no file and reads no flags (the door does), and does nothing that a
+// setting says: that is internal/refserver.
+package config
 
 import (
 	"errors"
@@ -56,12 +66,14 @@ const (
 	LogOn  = "on"
 )
 
+// MaxProcesses is the most that can be asked for.
+const MaxProcesses = 1000
+
 const (
-	maxProcesses = 1000
-	maxThreads   = 10000
-	maxAlloc     = 1 << 30
-	maxWork      = 1_000_000_000
-	maxDuration  = 1000 * time.Hour
+	maxThreads  = 10000
+	maxAlloc    = 1 << 30
+	maxWork     = 1_000_000_000
+	maxDuration = 1000 * time.Hour
 )
 
 // Default is the configuration of a bare `hakaru serve`.
@@ -89,7 +101,7 @@ func Keys() []Key {
 			c.Listen, err = parseListen(v)
 			return err
 		}, func(c *Config) string { return c.Listen }},
-		{"processes", "N", "worker processes", number(1, maxProcesses, func(c *Config) *int { return &c.Processes }), whole(func(c *Config) int { return c.Processes })},
+		{"processes", "N", "worker processes", number(1, MaxProcesses, func(c *Config) *int { return &c.Processes }), whole(func(c *Config) int { return c.Processes })},
 		{"threads", "N", "requests that each process answers at once", number(1, maxThreads, func(c *Config) *int { return &c.Threads }), whole(func(c *Config) int { return c.Threads })},
 		{"log", "off|on|PATH", "one line per request: off, on (stderr), or appended to a file", setLog, func(c *Config) string { return c.Log }},
 		{"max-requests", "N", "replace a worker after so many requests; 0: never", func(c *Config, v string) error {
@@ -133,6 +145,9 @@ func Handlers() []string {
 	return []string{HandlerFib, HandlerWait, HandlerCPU, HandlerStall, HandlerError, HandlerFsync, HandlerAlloc}
 }
 
+// Get is the setting in c, as a person would write it.
+func (k Key) Get(c *Config) string { return k.get(c) }
+
 // Set gives a setting its value as a person writes it. The error does not name
 // the setting; whoever knows where it was written does.
 func (c *Config) Set(name, value string) error {
@@ -173,9 +188,9 @@ func (c *Config) Check() error {
 	return errors.Join(wrong...)
 }
 
-// filled is c with the defaults of what can not be zero, so that a Config
+// Filled is c with the defaults of what can not be zero, so that a Config
 // written in Go needs only what matters to it.
-func (c Config) filled() Config {
+func (c Config) Filled() Config {
 	d := Default()
 	if c.Listen == "" {
 		c.Listen = d.Listen

@@ -1,4 +1,4 @@
-package refserver
+package config
 
 import (
 	"bufio"
@@ -49,13 +49,13 @@ func Mistake(message, fix string) *UsageError {
 
 const sectionName = "serve"
 
-// ReadConfig reads the section [serve] of an ini file over the defaults. Lines
+// Read reads the section [serve] of an ini file over the defaults. Lines
 // before the first section belong to it too. A comment begins with # or ; at
 // the start of a line or after a space; a value in double quotes is taken as
 // Go would, so that it may hold those. The name is for messages only. All
 // mistakes are reported in one *UsageError; settings are not checked against
 // each other, as flags may follow (Config.Check).
-func ReadConfig(r io.Reader, name string) (Config, error) {
+func Read(r io.Reader, name string) (Config, error) {
 	cfg := Default()
 	var mistakes []hakaru.Finding
 	var names []string
@@ -127,12 +127,12 @@ func ReadConfig(r io.Reader, name string) (Config, error) {
 	return cfg, nil
 }
 
-// WriteConfig writes c as ReadConfig reads it.
-func WriteConfig(w io.Writer, c Config) error {
+// Write writes c as Read reads it.
+func Write(w io.Writer, c Config) error {
 	var b strings.Builder
 	b.WriteString("[" + sectionName + "]\n")
 	for _, k := range Keys() {
-		value := k.get(&c)
+		value := k.Get(&c)
 		if quoted := strconv.Quote(value); quoted != `"`+value+`"` || strings.ContainsAny(value, "#; ") {
 			value = quoted
 		}
