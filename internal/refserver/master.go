@@ -67,8 +67,8 @@ type master struct {
 	failure     error // why it ends, where nobody asked it to
 }
 
-// Run serves until it is told to stop, which is no error. A *config.UsageError is a
-// mistake in cfg.
+// Run serves until it is told to stop, which is no error. A *config.UsageError
+// is a mistake in cfg.
 func Run(ctx context.Context, cfg config.Config, opts Options) error {
 	cfg = cfg.Filled()
 	if err := cfg.Check(); err != nil {
