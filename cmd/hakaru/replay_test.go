@@ -45,6 +45,7 @@ var methods = map[hakaru.Method]struct {
 func TestReplay(t *testing.T) {
 	for method, m := range methods {
 		t.Run("real/"+string(method), func(t *testing.T) {
+			t.Parallel() // nobody reads the figures, and a void trial is welcome
 			s := newSite(t, fmt.Sprintf(replayed, m.variants, m.path, m.design, m.real, 1))
 			s.output("run", "--format", "json", "app.yaml")
 			st, err := store.Open(t.Context(), filepath.Join(s.dir, "store", "hakaru.db"))
