@@ -44,7 +44,9 @@ var floors = []struct {
 
 	{2, "internal/watch/kernel", nil, nil},
 	{2, "internal/watch", []string{"internal/watch/kernel"}, nil},
-	{2, "internal/service", []string{"internal/watch/kernel"}, nil},
+	{2, "internal/service/proof", []string{"internal/watch/kernel"}, nil},
+	{2, "internal/service/registry", []string{"internal/watch/kernel"}, nil},
+	{2, "internal/service", []string{"internal/service/proof", "internal/service/registry", "internal/watch/kernel"}, nil},
 	{2, "internal/load", nil, nil},
 	{2, "internal/store", nil, nil},
 	{2, "internal/listen", []string{"internal/watch/kernel"}, nil},

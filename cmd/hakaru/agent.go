@@ -14,7 +14,7 @@ import (
 	"hakaru"
 	"hakaru/internal/host"
 	"hakaru/internal/link"
-	"hakaru/internal/service"
+	"hakaru/internal/service/registry"
 )
 
 // agentCommand is what a conductor starts; people do not need it.
@@ -154,7 +154,7 @@ func (d *door) sweepFirst(cmd *cobra.Command) {
 }
 
 func (d *door) sweep(ctx context.Context) ([]hakaru.Warning, error) {
-	left, err := service.Abandoned(d.stateDir())
+	left, err := registry.Abandoned(d.stateDir())
 	if err != nil || len(left) == 0 {
 		return nil, err
 	}

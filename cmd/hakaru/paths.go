@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hakaru/internal/service"
+	"hakaru/internal/service/registry"
 	"hakaru/internal/store"
 )
 
@@ -46,7 +46,7 @@ func (d *door) stateDir() string {
 	if dir := d.env("HAKARU_STATE"); dir != "" {
 		return dir
 	}
-	return service.DefaultStateDir(d.env, os.Getuid())
+	return registry.DefaultDir(d.env, os.Getuid())
 }
 
 // lockFile is the same for every user of the machine.

@@ -14,6 +14,7 @@ import (
 	"hakaru/internal/link"
 	"hakaru/internal/load"
 	"hakaru/internal/service"
+	"hakaru/internal/service/registry"
 	"hakaru/internal/watch"
 )
 
@@ -63,7 +64,7 @@ func (l *Local) Close(ctx context.Context) []hakaru.Warning {
 func (l *Local) Hello(ctx context.Context, ask HelloAsk) (Hello, error) {
 	var h Hello
 	if ask.Sweep {
-		swept, err := service.Sweep(ctx, l.settings.StateDir)
+		swept, err := registry.Sweep(ctx, l.settings.StateDir)
 		if err != nil {
 			return Hello{}, fmt.Errorf("end what a dead agent left: %w", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/service/proof"
+	"hakaru/internal/service/registry"
 )
 
 // Readiness is asked for every firstPoll at first, more rarely the longer it
@@ -22,8 +23,6 @@ const (
 	slowestPoll  = 200 * time.Millisecond
 	probeTimeout = 10 * time.Second // of one question
 	settle       = 200 * time.Millisecond
-	answerSize   = 1 << 20
-	shownAnswer  = 200
 )
 
 // awaitReady asks until the right answers come from processes of this stack.
@@ -102,7 +101,7 @@ func (s *Stack) endedEarly(u *unit) error {
 	rest, err := u.group.Members()
 	if err == nil && len(rest) > 0 && u.code == 0 {
 		return s.startError(u,
-			fmt.Sprintf("the command ended (exit 0) and left %s running: hakaru needs it in the foreground", describeAll(rest)),
+			fmt.Sprintf("the command ended (exit 0) and left %s running: hakaru needs it in the foreground", registry.DescribeAll(rest)),
 			"switch off its daemon mode (often --foreground, --nodaemon or `daemon off;`)")
 	}
 	why := fmt.Sprintf("it ended before it was ready (%s)", u.state)
@@ -183,12 +182,12 @@ func splitAddress(address string) (network, addr string) {
 
 // get asks over HTTP and checks status and body, and who answered.
 func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
-	status, body, err := fetch(ctx, ready.Get, probeTimeout)
+	status, body, err := proof.Get(ctx, ready.Get, probeTimeout)
 	if err != nil {
 		return "", err
 	}
 	got := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	if start := beginning(body); start != "" {
+	if start := proof.Beginning(body); start != "" {
 		got += ": " + start
 	}
 	// Who answers matters more than what: the wrong process may answer rightly.
@@ -204,44 +203,6 @@ func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
 		return "", fmt.Errorf("GET %s answered %s; a body that contains %q is wanted", ready.Get, got, ready.Body)
 	}
 	return got, nil
-}
-
-// fetch is one GET over a connection of its own, without proxy or redirects.
-func fetch(ctx context.Context, address string, limit time.Duration) (status int, body string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	transport := &http.Transport{DisableKeepAlives: true}
-	defer transport.CloseIdleConnections()
-	client := http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return 0, "", fmt.Errorf("GET %s: %w", address, err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err
-		}
-		return 0, "", fmt.Errorf("GET %s: %w", address, err)
-	}
-	b, err := io.ReadAll(io.LimitReader(response.Body, answerSize))
-	err = errors.Join(err, response.Body.Close())
-	if err != nil {
-		return response.StatusCode, string(b), fmt.Errorf("GET %s: read the body: %w", address, err)
-	}
-	return response.StatusCode, string(b), nil
-}
-
-func beginning(body string) string {
-	text := strings.Join(strings.Fields(body), " ")
-	if len(text) > shownAnswer {
-		text = text[:shownAnswer] + "…"
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // readyAddr is the TCP address that readiness asks, where it is written as one.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/service/proof"
+	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
 
@@ -86,7 +88,7 @@ func brief(u *hakaru.Unit) { u.Ready.Timeout = 2 * time.Second }
 
 // What is said about an answer that is not the right one.
 func TestAnswers(t *testing.T) {
-	self, err := Self()
+	self, err := registry.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,7 @@ func TestAnswers(t *testing.T) {
 		tt.ready.Get = server.URL + tt.path
 		got, err := s.get(t.Context(), tt.ready)
 		switch {
-		case tt.want == "" && (err != nil || !strings.HasPrefix(got, strconv.Itoa(max(200, tt.ready.Status))) || len(got) > shownAnswer+40):
+		case tt.want == "" && (err != nil || !strings.HasPrefix(got, strconv.Itoa(max(200, tt.ready.Status))) || len(got) > proof.Shown+40):
 			t.Errorf("%+v: %q, %v", tt.ready, got, err)
 		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "GET "+server.URL+tt.path)):
 			t.Errorf("%+v: error %v, want %q", tt.ready, err, tt.want)
@@ -160,7 +162,7 @@ func TestBareDaemonInCgroup(t *testing.T) {
 	opt := options(t)
 	u := fixtureUnit("app", "daemon-bare")
 	u.Ready.Body = "never"
-	if _, err := cgroupParent(); err != nil {
+	if _, err := registry.CgroupParent(); err != nil {
 		// Without a writable cgroup there is nothing to hold; the warning is.
 		s, err := Up(t.Context(), one(fixtureUnit("app", "serve")), opt)
 		if err != nil {

@@ -4,11 +4,13 @@
 //
 // It takes a hakaru.Bundle, rendered but for leased addresses and the private
 // directory; it gives a Stack: the place, proofs, and in the end what was left
-// over. What it started is on disk before it starts, so that Sweep of a later
-// process ends what an agent that was killed left behind. Nothing outlives Down:
-// processes are found again by cgroup, session, environment mark and descent.
+// over. What it started is noted on disk before it starts (package registry), so
+// that a later process ends what an agent that was killed left behind. Nothing
+// outlives Down: processes are found again by cgroup, session, environment mark
+// and descent.
 //
-// It does not send load, watch counters, or decide whether a trial counts.
+// It does not send load, watch counters, decide whether an ask holds (package
+// proof), or whether a trial counts.
 package service
 
 import (
@@ -22,6 +24,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
 
@@ -33,29 +36,12 @@ const (
 
 // Options is what an agent knows and a bundle does not.
 type Options struct {
-	StateDir string   // registry of what is up, see DefaultStateDir; needed
-	TempDir  string   // where private directories are made; /tmp where empty
-	Exe      string   // this program, for {hakaru.exe}
-	Owner    Owner    // the agent; this process where zero
-	Environ  []string // the agent's environment, which services inherit but for HAKARU_…
-	NoCgroup bool     // do without cgroups although they could be made
-}
-
-// DefaultStateDir is the directory in which agents of a user keep note of what
-// is up: /run/hakaru for root, else below XDG_RUNTIME_DIR, else below TMPDIR
-// or /tmp.
-func DefaultStateDir(getenv func(string) string, uid int) string {
-	if uid == 0 {
-		return "/run/hakaru"
-	}
-	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "hakaru")
-	}
-	dir := getenv("TMPDIR")
-	if !filepath.IsAbs(dir) {
-		dir = "/tmp"
-	}
-	return filepath.Join(dir, fmt.Sprintf("hakaru-%d", uid))
+	StateDir string         // registry of what is up, see registry.DefaultDir; needed
+	TempDir  string         // where private directories are made; /tmp where empty
+	Exe      string         // this program, for {hakaru.exe}
+	Owner    registry.Owner // the agent; this process where zero
+	Environ  []string       // the agent's environment, which services inherit but for HAKARU_…
+	NoCgroup bool           // do without cgroups although they could be made
 }
 
 // StartError says why a stack did not come up. Everything that had been started
@@ -82,8 +68,8 @@ func (e *StartError) Error() string {
 // goroutines. Down must be called in the end.
 type Stack struct {
 	opt    Options
-	files  registry
-	record record
+	files  registry.Dir
+	record registry.Record
 	launch *launcher
 	leases []*lease
 	units  []*unit
@@ -106,8 +92,8 @@ func Up(ctx context.Context, bundle hakaru.Bundle, opt Options) (*Stack, error) 
 	if opt.TempDir == "" {
 		opt.TempDir = "/tmp"
 	}
-	if opt.Owner == (Owner{}) {
-		owner, err := Self()
+	if opt.Owner == (registry.Owner{}) {
+		owner, err := registry.Self()
 		if err != nil {
 			return nil, fmt.Errorf("start the stack: %w", err)
 		}
@@ -142,11 +128,11 @@ func Up(ctx context.Context, bundle hakaru.Bundle, opt Options) (*Stack, error) 
 // prepare makes everything that is needed before the first process: the record,
 // the private directory, leased addresses, cgroups.
 func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
-	id, err := newID()
+	id, err := registry.NewID()
 	if err != nil {
 		return nil, fmt.Errorf("start the stack: %w", err)
 	}
-	files, err := openRegistry(opt.StateDir)
+	files, err := registry.Open(opt.StateDir)
 	if err != nil {
 		return nil, fmt.Errorf("start the stack: %w", err)
 	}
@@ -158,8 +144,8 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 	s := &Stack{
 		opt:   opt,
 		files: files,
-		record: record{
-			Format: recordFormat, ID: id, Owner: opt.Owner, Boot: boot,
+		record: registry.Record{
+			Format: registry.Format, ID: id, Owner: opt.Owner, Boot: boot,
 			Dir: dir, Run: bundle.Run,
 		},
 		place: hakaru.Place{ID: id, Dir: dir, Names: hakaru.Names{}},
@@ -172,14 +158,14 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 	}()
 	cgroup := ""
 	if !opt.NoCgroup {
-		cgroup, err = cgroupParent()
+		cgroup, err = registry.CgroupParent()
 		if err != nil {
 			s.warn("no_cgroup", fmt.Sprintf("no cgroup could be made (%v): CPU time of processes that end between two looks is lost, and what leaves both its session and its environment is not found again", err))
 			err = nil
 		}
 	}
 	for i, u := range bundle.Units {
-		r := unitRecord{Service: u.Service, Mark: kernel.Mark(id, i)}
+		r := registry.Unit{Service: u.Service, Mark: kernel.Mark(id, i)}
 		if cgroup != "" {
 			r.Cgroup = filepath.Join(cgroup, id, fmt.Sprintf("%d-%s", i+1, plainName(u.Service)))
 			s.record.CgroupDir = filepath.Join(cgroup, id)
@@ -201,7 +187,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 	s.place.Names["hakaru.dir"] = dir
 	s.place.Names["hakaru.exe"] = opt.Exe
 	// From here on everything that is made is on disk first.
-	if err = s.files.write(s.record, true); err != nil {
+	if err = s.files.Write(s.record, true); err != nil {
 		return nil, err
 	}
 	if err = s.makePrivateDir(bundle); err != nil {
@@ -212,7 +198,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 		if r.Cgroup == "" {
 			continue
 		}
-		if err := makeCgroup(r.Cgroup); err != nil {
+		if err := registry.MakeCgroup(r.Cgroup); err != nil {
 			s.warn("no_cgroup", fmt.Sprintf("no cgroup for %s: %v", hakaru.TheService(r.Service), err))
 			r.Cgroup = ""
 		}
@@ -256,7 +242,7 @@ func (s *Stack) Ended() []hakaru.Exit {
 		}
 		exit := hakaru.Exit{Service: u.spec.Service, State: u.state}
 		if rest, err := u.group.Members(); err == nil && len(rest) > 0 {
-			exit.State += fmt.Sprintf(", and left %s running", describeAll(rest))
+			exit.State += fmt.Sprintf(", and left %s running", registry.DescribeAll(rest))
 		}
 		exits = append(exits, exit)
 	}
@@ -293,16 +279,4 @@ func plainName(name string) string {
 		}
 		return '_'
 	}, name)
-}
-
-func describeAll(pids []int) string {
-	const shown = 3
-	var parts []string
-	for _, pid := range pids[:min(len(pids), shown)] {
-		parts = append(parts, fmt.Sprintf("pid %d (%s)", pid, kernel.Describe(pid)))
-	}
-	if more := len(pids) - shown; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(parts, ", ")
 }

@@ -341,24 +341,6 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-func TestDefaultStateDir(t *testing.T) {
-	env := func(m map[string]string) func(string) string { return func(n string) string { return m[n] } }
-	for _, tt := range []struct {
-		env  map[string]string
-		uid  int
-		want string
-	}{
-		{nil, 0, "/run/hakaru"},
-		{map[string]string{"XDG_RUNTIME_DIR": "/run/user/5"}, 5, "/run/user/5/hakaru"},
-		{map[string]string{"TMPDIR": "/var/tmp"}, 5, "/var/tmp/hakaru-5"},
-		{map[string]string{"XDG_RUNTIME_DIR": "relative"}, 5, "/tmp/hakaru-5"},
-	} {
-		if got := DefaultStateDir(env(tt.env), tt.uid); got != tt.want {
-			t.Errorf("%v, uid %d: %s, want %s", tt.env, tt.uid, got, tt.want)
-		}
-	}
-}
-
 func TestStateDirOfOthersRefused(t *testing.T) {
 	opt := options(t)
 	if err := os.Mkdir(opt.StateDir, 0o700); err != nil {

@@ -18,11 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
 
 // busyTries bounds how often a program that is busy being written is tried,
-// lookPause apart.
+// registry.LookPause apart.
 const busyTries = 50
 
 // unit is one program that was started.
@@ -121,7 +122,7 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	})
 	r := &s.record.Units[i]
 	r.PID, r.Start, r.Cgroup = u.group.Leader, u.group.Start, u.group.Cgroup
-	if err := s.files.write(s.record, false); err != nil {
+	if err := s.files.Write(s.record, false); err != nil {
 		return blame(err)
 	}
 	answers, err := s.awaitReady(ctx, u)
@@ -182,7 +183,7 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 	// A program that was just written can still be open for writing in a child
 	// forked meanwhile, until that child executes (go.dev/issue/22315).
 	for again := 0; errors.Is(err, unix.ETXTBSY) && again < busyTries; again++ {
-		<-time.After(lookPause)
+		<-time.After(registry.LookPause)
 		err = s.launch.do(u.spec.CPUs, start)
 	}
 	if err != nil && u.group.Cgroup != "" {

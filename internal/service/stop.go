@@ -2,11 +2,9 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,14 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
 
-const (
-	restGrace = time.Second     // what the main process's end gives its children
-	killLimit = 5 * time.Second // how long killed processes may take to be gone
-	lookPause = 10 * time.Millisecond
-)
+// restGrace is what the main process's end gives its children.
+const restGrace = time.Second
 
 // Down stops the units, the last started first: the signal that was given to
 // the main process, its grace, then the whole group, then by force. When ctx
@@ -95,7 +91,7 @@ func (s *Stack) stopUnit(ctx context.Context, u *unit) {
 	if len(rest) > 0 && !forced {
 		// Children of a main process that ended well get a moment to follow it,
 		// then the group is asked, and those that left the group one by one.
-		what := describeAll(rest)
+		what := registry.DescribeAll(rest)
 		if !u.awaitEmpty(ctx, restGrace/4) {
 			signalGroup(u.group, unix.SIGTERM)
 			forcedRest := !u.awaitEmpty(ctx, restGrace)
@@ -106,12 +102,12 @@ func (s *Stack) stopUnit(ctx context.Context, u *unit) {
 			s.leave("left_behind", fmt.Sprintf("the main process of %s ended and left %s, which %s", hakaru.TheService(name), what, how))
 		}
 	}
-	if err := endGroup(u.group, killLimit); err != nil {
+	if err := registry.EndGroup(u.group, registry.KillLimit); err != nil {
 		s.leave("not_ended", fmt.Sprintf("stop %s: %v", hakaru.TheService(name), err))
 	}
-	// The main process cannot be alive after endGroup but in an uninterruptible
+	// The main process cannot be alive after EndGroup but in an uninterruptible
 	// sleep, which Wait must not share.
-	timer := time.NewTimer(killLimit)
+	timer := time.NewTimer(registry.KillLimit)
 	defer timer.Stop()
 	select {
 	case <-u.ended:
@@ -150,7 +146,7 @@ func (s *Stack) askToEnd(ctx context.Context, u *unit, signal syscall.Signal) bo
 func (u *unit) awaitEmpty(ctx context.Context, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(lookPause)
+	tick := time.NewTicker(registry.LookPause)
 	defer tick.Stop()
 	finder := kernel.Finder{Group: u.group, Thorough: true}
 	for {
@@ -177,46 +173,13 @@ func signalGroup(g kernel.Group, signal syscall.Signal) {
 	}
 }
 
-// endGroup kills every member until there is none, since a process that forks
-// can be ahead of a list.
-func endGroup(g kernel.Group, limit time.Duration) error {
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
-	tick := time.NewTicker(lookPause)
-	defer tick.Stop()
-	var killErr error
-	finder := kernel.Finder{Group: g, Thorough: true}
-	for {
-		members, err := finder.Find()
-		if err == nil && len(members) == 0 {
-			return nil
-		}
-		if g.Cgroup != "" {
-			killErr = killCgroup(g.Cgroup)
-		}
-		for _, pid := range members {
-			if e := unix.Kill(pid, unix.SIGKILL); e != nil && !errors.Is(e, unix.ESRCH) {
-				killErr = fmt.Errorf("kill pid %d: %w", pid, e)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			if err != nil {
-				return errors.Join(err, killErr)
-			}
-			return errors.Join(fmt.Errorf("%s still there", describeAll(members)), killErr)
-		}
-	}
-}
-
 // nothingLeft looks once more for everything that could have outlived the
 // units; what is found is reported, and the record stays for Sweep.
 func (s *Stack) nothingLeft() bool {
 	clean := true
 	rest, err := s.members()
 	if err != nil || len(rest) > 0 {
-		s.leave("not_ended", fmt.Sprintf("processes are left after stopping: %s %v", describeAll(rest), err))
+		s.leave("not_ended", fmt.Sprintf("processes are left after stopping: %s %v", registry.DescribeAll(rest), err))
 		clean = false
 	}
 	if len(s.record.Ports) > 0 {
@@ -248,48 +211,7 @@ func (s *Stack) nothingLeft() bool {
 
 // removeTraces removes cgroups, the private directory and, last, the record:
 // as long as anything is there, the record is.
-func (s *Stack) removeTraces() error { return removeTraces(s.files, s.record) }
-
-func removeTraces(files registry, rec record) error {
-	var errs []error
-	if rec.CgroupDir != "" {
-		errs = append(errs, removeCgroup(rec.CgroupDir))
-		// The directory above goes with its last stack; others may be in it.
-		_ = unix.Rmdir(filepath.Dir(rec.CgroupDir))
-	}
-	if err := removePrivateDir(rec.Dir); err != nil {
-		errs = append(errs, fmt.Errorf("remove the private directory: %w", err))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return files.remove(rec.ID)
-}
-
-// removePrivateDir removes a directory and, where a service took the right to
-// write from directories of its own in it, gives that back first. It goes
-// through os.Root: no link leads out of it.
-func removePrivateDir(dir string) error {
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	root, rootErr := os.OpenRoot(dir)
-	if rootErr != nil {
-		return errors.Join(err, rootErr)
-	}
-	defer root.Close() // read only: nothing is lost
-	walkErr := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			return root.Chmod(path, 0o700) // before it is listed
-		}
-		return err
-	})
-	if err := os.RemoveAll(dir); err != nil {
-		return errors.Join(err, walkErr)
-	}
-	return nil
-}
+func (s *Stack) removeTraces() error { return s.files.RemoveTraces(s.record) }
 
 // signalByName takes "TERM", "SIGTERM" or a number; TERM where empty.
 func signalByName(name string) (syscall.Signal, error) {

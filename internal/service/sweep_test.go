@@ -3,16 +3,15 @@ package service
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
 
@@ -72,9 +71,9 @@ func processesOf(t *testing.T, opt Options) []int {
 // the middle of its exit is in no cgroup any more.
 func awaitNobody(t *testing.T, opt Options) {
 	t.Helper()
-	limit := time.NewTimer(killLimit)
+	limit := time.NewTimer(registry.KillLimit)
 	defer limit.Stop()
-	tick := time.NewTicker(lookPause)
+	tick := time.NewTicker(registry.LookPause)
 	defer tick.Stop()
 	for {
 		left := processesOf(t, opt)
@@ -84,7 +83,7 @@ func awaitNobody(t *testing.T, opt Options) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Errorf("left %s", describeAll(left))
+			t.Errorf("left %s", registry.DescribeAll(left))
 			return
 		}
 	}
@@ -102,7 +101,7 @@ func TestSweepAfterKill(t *testing.T) {
 			moment := time.NewTimer(time.Duration(random.IntN(150)) * time.Millisecond)
 			<-moment.C
 			kill(t, cmd)
-			if _, err := Sweep(t.Context(), opt.StateDir); err != nil {
+			if _, err := registry.Sweep(t.Context(), opt.StateDir); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
 			awaitNobody(t, opt)
@@ -124,21 +123,25 @@ func TestSweepSparesTheLiving(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("the agent says %q, %v", line, err)
 		}
-		rec, err := registry{opt.StateDir}.read(id + ".json")
+		files, err := registry.Open(opt.StateDir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w, err := Sweep(t.Context(), opt.StateDir); err != nil || len(w) != 0 {
+		rec, err := files.Read(id + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w, err := registry.Sweep(t.Context(), opt.StateDir); err != nil || len(w) != 0 {
 			t.Errorf("sweep beside two living agents: %v, %v", w, err)
 		}
-		if left, err := Abandoned(opt.StateDir); err != nil || len(left) != 0 {
+		if left, err := registry.Abandoned(opt.StateDir); err != nil || len(left) != 0 {
 			t.Errorf("abandoned beside two living agents: %v, %v", left, err)
 		}
 		kill(t, cmd)
-		if left, err := Abandoned(opt.StateDir); err != nil || len(left) != 1 || left[0] != id+".json" {
+		if left, err := registry.Abandoned(opt.StateDir); err != nil || len(left) != 1 || left[0] != id+".json" {
 			t.Errorf("abandoned: %v, %v; want that of %s", left, err, id)
 		}
-		warnings, err := Sweep(t.Context(), opt.StateDir)
+		warnings, err := registry.Sweep(t.Context(), opt.StateDir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,83 +161,4 @@ func TestSweepSparesTheLiving(t *testing.T) {
 			t.Errorf("the living stack: %v", left.Warnings)
 		}
 	})
-}
-
-// What a record may not do: name a directory or a cgroup that is no stack's.
-func TestSweepRefusesForeignRecords(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "s")
-	if _, err := openRegistry(dir); err != nil {
-		t.Fatal(err)
-	}
-	precious := filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(precious, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	refuse := func(name, text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Sweep(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "note "+filepath.Join(dir, name)) {
-			t.Errorf("%s: error %v", name, err)
-		}
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const id = "0123456789abcdef"
-	for name, text := range map[string]string{
-		"torn.json":        `{"format": 1, "id": "to`,
-		id + ".json":       `{"format": 1, "id": "` + id + `", "dir": "` + precious + `"}`,
-		"123.json":         `{"format": 1, "id": "123", "dir": "/tmp/hakaru-123"}`,
-		"0" + id + ".json": `{"format": 1, "id": "` + id + `", "dir": "/tmp/hakaru-` + id + `"}`,
-	} {
-		refuse(name, text)
-	}
-	dirOf := `", "dir": "/tmp/hakaru-` + id + `"`
-	refuse(id+".json", `{"format": 1, "id": "`+id+dirOf+`, "cgroup_dir": "/no/such/cgroup"}`)
-	refuse(id+".json", `{"format": 1, "id": "`+id+dirOf+`, "cgroup_dir": "/no/hakaru/`+id+`", "units": [{"cgroup": "/no/such/cgroup"}]}`)
-	refuse(id+".json", `{"format": 99, "id": "`+id+dirOf+`}`)
-	if _, err := os.Stat(precious); err != nil {
-		t.Error(err)
-	}
-	if w, err := Sweep(context.Background(), filepath.Join(dir, "none")); err != nil || w != nil {
-		t.Errorf("no directory: %v, %v", w, err)
-	}
-}
-
-func TestUnfinishedRecords(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "s")
-	files, err := openRegistry(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mine := fmt.Sprintf("aa-%d-%d.new", self.PID, self.Start)
-	dead := fmt.Sprintf("bb-%d-%d.new", self.PID, self.Start+1)
-	for _, name := range []string{mine, dead} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("{"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := Sweep(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, mine)); err != nil {
-		t.Errorf("a living agent's file: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, dead)); !os.IsNotExist(err) {
-		t.Errorf("a dead agent's file: %v", err)
-	}
-	rec := record{Format: recordFormat, ID: "00112233445566cc", Owner: self, Dir: "/tmp/hakaru-00112233445566cc", Units: []unitRecord{{Service: "x", Mark: "cc.1"}}}
-	if err := files.write(rec, true); err != nil {
-		t.Fatal(err)
-	}
-	got, err := files.read(rec.ID + ".json")
-	if err != nil || got.ID != rec.ID || got.Owner != self || got.Units[0] != rec.Units[0] {
-		t.Errorf("record %+v, %v", got, err)
-	}
 }

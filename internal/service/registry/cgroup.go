@@ -1,4 +1,4 @@
-package service
+package registry
 
 import (
 	"errors"
@@ -14,10 +14,10 @@ import (
 	"hakaru/internal/watch/kernel"
 )
 
-// cgroupParent returns a writable directory in the version 2 hierarchy for the
+// CgroupParent returns a writable directory in the version 2 hierarchy for the
 // cgroups of stacks: below its root, or for an ordinary user below the cgroup
 // this process is in, where that was delegated.
-func cgroupParent() (string, error) {
+func CgroupParent() (string, error) {
 	mount, own, err := kernel.CgroupRoot()
 	if err != nil {
 		return "", err
@@ -40,9 +40,9 @@ func cgroupParent() (string, error) {
 	return "", errors.Join(errs...)
 }
 
-// makeCgroup makes a unit's cgroup and those above it. Another agent that takes
+// MakeCgroup makes a unit's cgroup and those above it. Another agent that takes
 // its last stack down may remove the shared one in between.
-func makeCgroup(dir string) error {
+func MakeCgroup(dir string) error {
 	var err error
 	for range 10 {
 		if err = os.MkdirAll(dir, 0o755); !errors.Is(err, fs.ErrNotExist) {
@@ -97,9 +97,9 @@ func removeCgroup(dir string) error {
 // removeEmptied removes a cgroup whose processes are dead. Some kernels count
 // one until it has been reaped, which for orphans is another process's work.
 func removeEmptied(path string) error {
-	deadline := time.NewTimer(killLimit)
+	deadline := time.NewTimer(KillLimit)
 	defer deadline.Stop()
-	tick := time.NewTicker(lookPause)
+	tick := time.NewTicker(LookPause)
 	defer tick.Stop()
 	for {
 		err := unix.Rmdir(path)

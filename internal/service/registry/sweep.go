@@ -1,4 +1,4 @@
-package service
+package registry
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func Sweep(ctx context.Context, stateDir string) ([]hakaru.Warning, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sweep leftovers: %w", err)
 	}
-	files := registry{stateDir}
+	files := Dir{stateDir}
 	var warnings []hakaru.Warning
 	var errs []error
 	for _, e := range entries {
@@ -53,7 +53,7 @@ func Sweep(ctx context.Context, stateDir string) ([]hakaru.Warning, error) {
 
 // removeUnfinished removes a record that a dead agent was writing: nothing had
 // been started under it, or the finished one stands beside it.
-func (r registry) removeUnfinished(name string) error {
+func (d Dir) removeUnfinished(name string) error {
 	parts := strings.Split(strings.TrimSuffix(name, ".new"), "-")
 	if len(parts) != 3 {
 		return nil // not ours
@@ -63,14 +63,14 @@ func (r registry) removeUnfinished(name string) error {
 	if err1 != nil || err2 != nil || (Owner{pid, start}).alive() {
 		return nil
 	}
-	if err := os.Remove(r.dir + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(d.path + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("sweep leftovers: %w", err)
 	}
 	return nil
 }
 
-func sweepOne(files registry, name, boot string) ([]hakaru.Warning, error) {
-	rec, err := files.read(name)
+func sweepOne(files Dir, name, boot string) ([]hakaru.Warning, error) {
+	rec, err := files.Read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // taken down in between
 	}
@@ -101,9 +101,9 @@ func sweepOne(files registry, name, boot string) ([]hakaru.Warning, error) {
 		}
 		if len(members) > 0 {
 			warnings = append(warnings, hakaru.Warning{Code: "swept", Message: fmt.Sprintf(
-				"%s of an agent that was killed (pid %d) was still running and has been ended: %s", hakaru.TheService(u.Service), rec.Owner.PID, describeAll(members))})
+				"%s of an agent that was killed (pid %d) was still running and has been ended: %s", hakaru.TheService(u.Service), rec.Owner.PID, DescribeAll(members))})
 		}
-		if err := endGroup(g, killLimit); err != nil {
+		if err := EndGroup(g, KillLimit); err != nil {
 			return warnings, fmt.Errorf("sweep leftovers of %s: %w", hakaru.TheService(u.Service), err)
 		}
 	}
@@ -112,7 +112,7 @@ func sweepOne(files registry, name, boot string) ([]hakaru.Warning, error) {
 	if err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
 	}
-	if err := removeTraces(files, rec); err != nil {
+	if err := files.RemoveTraces(rec); err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
 	}
 	return warnings, nil
@@ -122,7 +122,7 @@ func sweepOne(files registry, name, boot string) ([]hakaru.Warning, error) {
 // session and have no cgroup, where they still hold a leased port: such a
 // process is in a session that no agent's process leads, and its session is
 // one of the record's.
-func sweepPorts(rec record) ([]hakaru.Warning, error) {
+func sweepPorts(rec Record) ([]hakaru.Warning, error) {
 	if len(rec.Ports) == 0 {
 		return nil, nil
 	}
@@ -150,7 +150,7 @@ func sweepPorts(rec record) ([]hakaru.Warning, error) {
 	var warnings []hakaru.Warning
 	for _, pid := range pids {
 		s, err := kernel.ReadStat(pid)
-		if err != nil || !slices.ContainsFunc(rec.Units, func(u unitRecord) bool { return u.PID != 0 && u.PID == s.Session && s.Start >= u.Start }) {
+		if err != nil || !slices.ContainsFunc(rec.Units, func(u Unit) bool { return u.PID != 0 && u.PID == s.Session && s.Start >= u.Start }) {
 			continue
 		}
 		held, err := kernel.SocketInodes(pid)
@@ -159,7 +159,7 @@ func sweepPorts(rec record) ([]hakaru.Warning, error) {
 		}
 		what := kernel.Describe(pid)
 		// Its session is the recorded one, whose other members are like it.
-		if err := endGroup(kernel.Group{Leader: s.Session, Start: sessionStart(rec, s.Session)}, killLimit); err != nil {
+		if err := EndGroup(kernel.Group{Leader: s.Session, Start: sessionStart(rec, s.Session)}, KillLimit); err != nil {
 			return warnings, err
 		}
 		warnings = append(warnings, hakaru.Warning{Code: "swept", Message: fmt.Sprintf(
@@ -168,7 +168,7 @@ func sweepPorts(rec record) ([]hakaru.Warning, error) {
 	return warnings, nil
 }
 
-func sessionStart(rec record, session int) uint64 {
+func sessionStart(rec Record, session int) uint64 {
 	for _, u := range rec.Units {
 		if u.PID == session {
 			return u.Start

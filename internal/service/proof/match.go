@@ -1,4 +1,4 @@
-package service
+package proof
 
 import (
 	"encoding/json"
@@ -244,7 +244,7 @@ func matchHTTP(body string, ask hakaru.Ask) (string, hakaru.Held) {
 	if ask.Field == "" {
 		found, ok := matchText(body, ask)
 		if !ok {
-			found = beginning(body)
+			found = Beginning(body)
 		}
 		return found, held(ok, ask.Absent)
 	}
@@ -252,7 +252,7 @@ func matchHTTP(body string, ask hakaru.Ask) (string, hakaru.Held) {
 	d.UseNumber()
 	var value any
 	if err := d.Decode(&value); err != nil {
-		return fmt.Sprintf("the answer is not JSON: %s", beginning(body)), hakaru.NotProved
+		return fmt.Sprintf("the answer is not JSON: %s", Beginning(body)), hakaru.NotProved
 	}
 	found, ok := field(value, ask.Field)
 	if !ok {
@@ -346,8 +346,8 @@ func matchText(text string, ask hakaru.Ask) (string, bool) {
 }
 
 func shorten(text string) string {
-	if runes := []rune(text); len(runes) > shownAnswer {
-		return string(runes[:shownAnswer-1]) + "…"
+	if runes := []rune(text); len(runes) > Shown {
+		return string(runes[:Shown-1]) + "…"
 	}
 	return text
 }

@@ -1,4 +1,14 @@
-package service
+// Package registry keeps note of the stacks that are up on this machine, so that
+// what an agent that was killed left behind can be found and ended.
+//
+// It takes Records, written to a directory of the user's before anything they
+// name is there; Sweep ends the processes of dead agents' stacks by cgroup,
+// mark, session and leased port, and removes cgroups, private directories and
+// records. The same hands end and remove for a stack that is taken down well:
+// EndGroup, Dir.RemoveTraces.
+//
+// It does not start a service, ask one to stop, or wait out its grace.
+package registry
 
 import (
 	"crypto/rand"
@@ -15,7 +25,8 @@ import (
 	"hakaru/internal/watch/kernel"
 )
 
-const recordFormat = 1
+// Format is that of the records this version writes and reads.
+const Format = 1
 
 // Owner names a process for ever: a pid is used again, a pid with its start
 // time is not (within one boot).
@@ -43,20 +54,38 @@ func (o Owner) alive() bool {
 	return s.Start == o.Start && s.Alive()
 }
 
-// record is the trail of one stack: enough to find and end all of it.
-type record struct {
-	Format    int          `json:"format"`
-	ID        string       `json:"id"`
-	Owner     Owner        `json:"owner"`
-	Boot      string       `json:"boot"`
-	Run       string       `json:"run,omitempty"`
-	Dir       string       `json:"dir"`                  // private directory
-	CgroupDir string       `json:"cgroup_dir,omitempty"` // parent of the units' cgroups
-	Ports     []uint16     `json:"ports,omitempty"`      // leased
-	Units     []unitRecord `json:"units"`
+// DefaultDir is the directory in which agents of a user keep note of what is
+// up: /run/hakaru for root, else below XDG_RUNTIME_DIR, else below TMPDIR or
+// /tmp.
+func DefaultDir(getenv func(string) string, uid int) string {
+	if uid == 0 {
+		return "/run/hakaru"
+	}
+	if dir := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "hakaru")
+	}
+	dir := getenv("TMPDIR")
+	if !filepath.IsAbs(dir) {
+		dir = "/tmp"
+	}
+	return filepath.Join(dir, fmt.Sprintf("hakaru-%d", uid))
 }
 
-type unitRecord struct {
+// Record is the trail of one stack: enough to find and end all of it.
+type Record struct {
+	Format    int      `json:"format"`
+	ID        string   `json:"id"`
+	Owner     Owner    `json:"owner"`
+	Boot      string   `json:"boot"`
+	Run       string   `json:"run,omitempty"`
+	Dir       string   `json:"dir"`                  // private directory
+	CgroupDir string   `json:"cgroup_dir,omitempty"` // parent of the units' cgroups
+	Ports     []uint16 `json:"ports,omitempty"`      // leased
+	Units     []Unit   `json:"units"`
+}
+
+// Unit is the trail of one unit.
+type Unit struct {
 	Service string `json:"service"`
 	Mark    string `json:"mark"`
 	Cgroup  string `json:"cgroup,omitempty"`
@@ -64,22 +93,22 @@ type unitRecord struct {
 	Start   uint64 `json:"start,omitempty"`
 }
 
-// registry is the directory of records.
-type registry struct{ dir string }
+// Dir is the directory of records.
+type Dir struct{ path string }
 
-// openRegistry makes the directory or checks that nobody else has made it: it
-// may lie below /tmp.
-func openRegistry(dir string) (registry, error) {
+// Open makes the directory or checks that nobody else has made it: it may lie
+// below /tmp.
+func Open(dir string) (Dir, error) {
 	if !filepath.IsAbs(dir) {
-		return registry{}, fmt.Errorf("use %q as state directory: it is not an absolute path", dir)
+		return Dir{}, fmt.Errorf("use %q as state directory: it is not an absolute path", dir)
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return registry{}, fmt.Errorf("make the state directory: %w", err)
+		return Dir{}, fmt.Errorf("make the state directory: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return registry{}, fmt.Errorf("make the state directory: %w", err)
+		return Dir{}, fmt.Errorf("make the state directory: %w", err)
 	}
-	return registry{dir}, checkOwn(dir)
+	return Dir{dir}, checkOwn(dir)
 }
 
 // checkOwn refuses a directory that is a link, someone else's, or writable by
@@ -97,18 +126,18 @@ func checkOwn(dir string) error {
 	return nil
 }
 
-func (r registry) path(id string) string { return filepath.Join(r.dir, id+".json") }
+func (d Dir) file(id string) string { return filepath.Join(d.path, id+".json") }
 
-// write replaces a record as a whole. With sync it is on the medium before
-// write returns: what is started afterwards leaves a trail whatever happens.
-func (r registry) write(rec record, sync bool) (err error) {
+// Write replaces a record as a whole. With sync it is on the medium before
+// Write returns: what is started afterwards leaves a trail whatever happens.
+func (d Dir) Write(rec Record, sync bool) (err error) {
 	b, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)
 	}
 	// The owner stands in the name, so that Sweep can tell a file that was
 	// being written from one that was never finished.
-	temporary := filepath.Join(r.dir, fmt.Sprintf("%s-%d-%d.new", rec.ID, rec.Owner.PID, rec.Owner.Start))
+	temporary := filepath.Join(d.path, fmt.Sprintf("%s-%d-%d.new", rec.ID, rec.Owner.PID, rec.Owner.Start))
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)
@@ -119,7 +148,7 @@ func (r registry) write(rec record, sync bool) (err error) {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = os.Rename(temporary, r.path(rec.ID))
+		err = os.Rename(temporary, d.file(rec.ID))
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("note stack %s: %w", rec.ID, err), os.Remove(temporary))
@@ -127,27 +156,27 @@ func (r registry) write(rec record, sync bool) (err error) {
 	if !sync {
 		return nil
 	}
-	d, err := os.Open(r.dir)
+	entries, err := os.Open(d.path)
 	if err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)
 	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+	if err := errors.Join(entries.Sync(), entries.Close()); err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)
 	}
 	return nil
 }
 
-func (r registry) remove(id string) error {
-	if err := os.Remove(r.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (d Dir) remove(id string) error {
+	if err := os.Remove(d.file(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the note of stack %s: %w", id, err)
 	}
 	return nil
 }
 
-// read parses a record and refuses one that names what no stack has.
-func (r registry) read(name string) (record, error) {
-	var rec record
-	path := filepath.Join(r.dir, name)
+// Read parses a record and refuses one that names what no stack has.
+func (d Dir) Read(name string) (Record, error) {
+	var rec Record
+	path := filepath.Join(d.path, name)
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return rec, err
@@ -155,8 +184,8 @@ func (r registry) read(name string) (record, error) {
 	if err := json.Unmarshal(b, &rec); err != nil {
 		return rec, fmt.Errorf("read note %s (remove it when nothing of its stack is left): %w", path, err)
 	}
-	if rec.Format != recordFormat {
-		return rec, fmt.Errorf("read note %s: it has format %d, this version knows %d", path, rec.Format, recordFormat)
+	if rec.Format != Format {
+		return rec, fmt.Errorf("read note %s: it has format %d, this version knows %d", path, rec.Format, Format)
 	}
 	if !validID(rec.ID) || rec.ID != strings.TrimSuffix(name, ".json") ||
 		filepath.Base(rec.Dir) != "hakaru-"+rec.ID || !filepath.IsAbs(rec.Dir) ||
@@ -171,14 +200,15 @@ func (r registry) read(name string) (record, error) {
 	return rec, nil
 }
 
-// validID reports whether an ID is one of newID's: directories with it in their
+// validID reports whether an ID is one of NewID's: directories with it in their
 // name are removed.
 func validID(id string) bool {
 	b, err := hex.DecodeString(id)
 	return err == nil && len(b) == 8
 }
 
-func newID() (string, error) {
+// NewID makes a name that no other stack has.
+func NewID() (string, error) {
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package service
+package registry
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func Abandoned(stateDir string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for leftovers: %w", err)
 		}
-		rec, err := registry{stateDir}.read(e.Name())
+		rec, err := Dir{stateDir}.Read(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // taken down in between
 		}

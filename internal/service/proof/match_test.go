@@ -1,0 +1,128 @@
+package proof
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+func TestMatch(t *testing.T) {
+	cmd := func(line string) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) {
+			found, ok := matchCmdline(strings.Fields(line), a)
+			return found, held(ok, a.Absent)
+		}
+	}
+	env := func(list ...string) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) {
+			found, ok := matchEnviron(list, a)
+			return found, held(ok, a.Absent)
+		}
+	}
+	maps := func(a hakaru.Ask) (string, hakaru.Held) {
+		found, ok := matchMaps("7f00-7f01 r-xp 0 08:01 12 /usr/lib/libjemalloc.so.2\n7f02-7f03 rw-p 0 00:00 0 [heap]\n", a)
+		return found, held(ok, a.Absent)
+	}
+	http := func(body string) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) { return matchHTTP(body, a) }
+	}
+	log := func(text string, cut bool) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) { return matchLog(text, cut, a) }
+	}
+	threads := func(n ...int) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) { return matchThreads(n, a) }
+	}
+	backlog := func(n ...uint32) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) {
+			var list []kernel.Listener
+			for _, b := range n {
+				list = append(list, kernel.Listener{Addr: netip.MustParseAddrPort("127.0.0.1:80"), Backlog: b})
+			}
+			return matchBacklog(list, a)
+		}
+	}
+	const jsonBody = `{"workers": 4, "pool": {"size": "8", "on": true}, "list": [{"pid": 3}, 2], "none": null}`
+	const yes, no, not = hakaru.Yes, hakaru.No, hakaru.NotProved
+	tests := []struct {
+		name  string
+		match func(hakaru.Ask) (string, hakaru.Held)
+		ask   hakaru.Ask
+		found string
+		holds hakaru.Held
+	}{
+		{"flag and value", cmd("app --threads 2 -v"), hakaru.Ask{Argument: "--threads", Asked: "2"}, "--threads 2", yes},
+		{"flag=value", cmd("app --threads=2"), hakaru.Ask{Argument: "--threads", Asked: "2"}, "--threads 2", yes},
+		{"another value", cmd("app --threads=4"), hakaru.Ask{Argument: "--threads", Asked: "2"}, "--threads 4", no},
+		{"short flag joined", cmd("app -w4"), hakaru.Ask{Argument: "-w", Asked: "4"}, "-w 4", yes},
+		{"switch", cmd("app --quiet --port 1"), hakaru.Ask{Argument: "--quiet", Asked: "true"}, "--quiet --port", yes},
+		{"flag not there", cmd("app --threadsafe 2"), hakaru.Ask{Argument: "--threads", Asked: "2"}, "--threads is not there", no},
+		{"absent flag", cmd("app -v"), hakaru.Ask{Argument: "--threads", Absent: true}, "--threads is not there", yes},
+		{"absent flag is there", cmd("app --threads 2"), hakaru.Ask{Argument: "--threads", Absent: true}, "--threads 2", no},
+		{"level as a word", cmd("app serve 64"), hakaru.Ask{Asked: "64"}, "64", yes},
+		{"level is no part of a word", cmd("app port 8064"), hakaru.Ask{Asked: "64"}, "app port 8064", no},
+		{"contains", cmd("app --port 8064"), hakaru.Ask{Contains: "--port 80"}, "--port 80", yes},
+
+		{"variable of the setting's name", env("PATH=/bin", "MALLOC=je"), hakaru.Ask{Setting: "app.malloc", Asked: "je"}, "MALLOC=je", yes},
+		{"variable named", env("X=4"), hakaru.Ask{Argument: "X", Asked: "4.0"}, "X=4", yes},
+		{"variable with another value", env("X=5", "Y=4"), hakaru.Ask{Argument: "X", Asked: "4"}, "X=5", no},
+		{"variable not set", env("Y=4"), hakaru.Ask{Argument: "X", Asked: "4"}, "not set", no},
+		{"library in a list", env("LD_PRELOAD=/a/liba.so:/b/libje.so"), hakaru.Ask{Setting: "malloc", Asked: "libje.so"}, "LD_PRELOAD=/a/liba.so:/b/libje.so", yes},
+		{"a digit is not found inside of values", env("PATH=/opt/4you"), hakaru.Ask{Setting: "n", Asked: "4"}, "in no variable", no},
+		{"absent variable", env("PATH=/bin"), hakaru.Ask{Argument: "LD_PRELOAD", Absent: true}, "not set", yes},
+		{"the mark is not looked at", env("HAKARU_MARK=7"), hakaru.Ask{Setting: "n", Asked: "7"}, "in no variable", no},
+
+		{"mapped", maps, hakaru.Ask{Asked: "libjemalloc.so.2"}, "/usr/lib/libjemalloc.so.2", yes},
+		{"mapped, link name", maps, hakaru.Ask{Asked: "libjemalloc.so"}, "/usr/lib/libjemalloc.so.2", yes},
+		{"not mapped", maps, hakaru.Ask{Asked: "libtcmalloc"}, "not mapped", no},
+		{"absent and not mapped", maps, hakaru.Ask{Contains: "libtcmalloc", Absent: true}, "not mapped", yes},
+		{"absent and mapped", maps, hakaru.Ask{Contains: "libjemalloc", Absent: true}, "/usr/lib/libjemalloc.so.2", no},
+
+		{"field", http(jsonBody), hakaru.Ask{Field: "workers", Asked: "4"}, "4", yes},
+		{"field below", http(jsonBody), hakaru.Ask{Field: "pool.size", Asked: "8"}, "8", yes},
+		{"switch words", http(jsonBody), hakaru.Ask{Field: "pool.on", Asked: "on"}, "true", yes},
+		{"list", http(jsonBody), hakaru.Ask{Field: "list.0.pid", Equals: "3"}, "3", yes},
+		{"length", http(jsonBody), hakaru.Ask{Field: "$.list.length", Asked: "3"}, "2", no},
+		{"no such field", http(jsonBody), hakaru.Ask{Field: "pool.sise", Asked: "8"}, "the answer has no pool.sise", not},
+		{"absent field", http(jsonBody), hakaru.Ask{Field: "limit", Absent: true}, "not there", yes},
+		{"not JSON", http("<p>"), hakaru.Ask{Field: "a", Asked: "8"}, "the answer is not JSON: <p>", not},
+		{"whole body", http("a\nthreads: 2\nb"), hakaru.Ask{Contains: "threads: 2"}, "threads: 2", yes},
+
+		{"log", log("start\nUsing worker: gthread\n", false), hakaru.Ask{Contains: "worker: gthread"}, "Using worker: gthread", yes},
+		{"log lacks it", log("start\n", false), hakaru.Ask{Contains: "gthread"}, "not there", no},
+		{"log lacks it where it was cut", log("start\n", true), hakaru.Ask{Contains: "gthread"}, "not in the part of the output that was kept", not},
+		{"log pattern", log("spawned 3 workers", false), hakaru.Ask{Argument: `spawned (\d+)`, Asked: "4"}, "spawned 3", no},
+		{"log pattern holds", log("spawned 3\nspawned 4", false), hakaru.Ask{Argument: `spawned (\d+)`, Asked: "4"}, "spawned 4", yes},
+		{"bad pattern", log("", false), hakaru.Ask{Argument: `(`}, "pattern: error parsing regexp: missing closing ): `(`", not},
+
+		{"threads", threads(1, 4, 4), hakaru.Ask{Asked: "4"}, "4", yes},
+		{"threads and a main one", threads(5), hakaru.Ask{Asked: "4", Offset: 1}, "5", yes},
+		{"too few threads", threads(1), hakaru.Ask{Asked: "4"}, "1", no},
+		{"more threads", threads(9), hakaru.Ask{Asked: "4"}, "9; threads of libraries and of the runtime are among them", not},
+		{"threads of a word", threads(9), hakaru.Ask{Asked: "many"}, `9; "many" is not a number`, not},
+
+		{"backlog", backlog(64, 64), hakaru.Ask{Asked: "64"}, "64 on 127.0.0.1:80", yes},
+		{"backlog cut by somaxconn", backlog(4096), hakaru.Ask{Asked: "9000"}, "4096 on 127.0.0.1:80", no},
+		{"no listener", backlog(), hakaru.Ask{Asked: "9000"}, "it does not listen", not},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			found, holds := tt.match(tt.ask)
+			if found != tt.found || holds != tt.holds {
+				t.Errorf("%q, %v; want %q, %v", found, holds, tt.found, tt.holds)
+			}
+		})
+	}
+}
+
+func TestDaemonsSkipNoWorkers(t *testing.T) {
+	// A process without a unit has no members: nothing is proved by nobody.
+	on := Subject{Group: kernel.Group{Mark: "no such mark"}}
+	e := eachDaemon(on, hakaru.Ask{Absent: true}, "maps", func(int) (string, bool, error) { return "", false, os.ErrInvalid })
+	if e.Holds != hakaru.NotProved || e.Found == "" {
+		t.Errorf("%+v", e)
+	}
+}

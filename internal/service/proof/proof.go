@@ -1,0 +1,80 @@
+// Package proof answers whether a setting is in force, by what the running
+// processes, the kernel and the service itself say.
+//
+// It takes a Subject, which is a unit that is up, and a hakaru.Ask; it gives
+// Evidence: what was found, where, and whether the ask holds by it. What is read
+// of a machine is read in collect.go; match.go decides by what was read. That
+// nothing could be read is NotProved, never an error: a trial goes on.
+//
+// It does not start or signal anything, and does not choose what to ask.
+package proof
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/watch/kernel"
+)
+
+// Limit is what one question may take. Until it is over, an answer that does
+// not hold can be asked for again: workers and threads come up after the first
+// right answer.
+const (
+	Limit = 2 * time.Second
+	pause = 100 * time.Millisecond
+)
+
+// Subject is a unit that is up, and what of its stack a proof may need.
+type Subject struct {
+	Group  kernel.Group
+	Output func() (text string, cut bool) // what is kept of its output; cut where some is not
+	Files  []hakaru.File                  // as they were written for it
+	Dir    string                         // private directory of the stack
+	Names  hakaru.Names
+	Leased func(kernel.Listener) bool // whether a socket is at a leased address
+}
+
+// Evidence is what was found. Source is empty where nothing was looked at.
+type Evidence struct {
+	Found, Source string
+	Holds         hakaru.Held
+}
+
+func unreadable(source string, err error) Evidence {
+	return Evidence{Found: err.Error(), Source: source}
+}
+
+// Seek puts one ask to the subject; with again, until it holds or the time is
+// over.
+func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence {
+	collect := map[string]func(context.Context, Subject, hakaru.Ask) Evidence{
+		"cmdline": cmdlines, "environ": environs, "maps": mapped,
+		"processes": processCount, "threads": threadCount, "backlog": backlogs,
+		"http": httpAnswer, "log": logged, "file": fileWritten,
+	}[ask.Kind]
+	if collect == nil {
+		return Evidence{Found: fmt.Sprintf("proof by %s is not built yet", ask.Kind)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	var last Evidence
+	for {
+		e := collect(ctx, on, ask)
+		if ctx.Err() == nil || last.Source == "" {
+			// An answer cut off by the time limit does not replace a whole one.
+			last = e
+		}
+		if !again || e.Holds == hakaru.Yes {
+			return last
+		}
+		select {
+		case <-ctx.Done():
+			return last
+		case <-tick.C:
+		}
+	}
+}
