@@ -26,6 +26,7 @@ var floors = []struct {
 	{0, "internal/latency", nil, []string{"github.com/HdrHistogram/hdrhistogram-go"}},
 	{0, "internal/arrival", nil, nil},
 	{0, "internal/hint", nil, nil},
+	{0, "internal/redact", nil, nil},
 
 	{1, "internal/kind", nil, []string{"github.com/goccy/go-yaml"}},
 	{1, "internal/mistake", nil, nil},
@@ -39,7 +40,8 @@ var floors = []struct {
 	{1, "internal/plan", []string{"internal/compare"}, nil},
 	{1, "internal/plan/simulate", []string{"internal/compare", "internal/plan"}, nil},
 	{1, "internal/diagnose", []string{"internal/measure"}, nil},
-	{1, "internal/report", []string{"internal/compare", "internal/measure", "internal/render"}, []string{"charm.land/lipgloss/v2", "github.com/charmbracelet/x"}},
+	{1, "internal/layout", nil, []string{"charm.land/lipgloss/v2"}},
+	{1, "internal/report", []string{"internal/compare", "internal/layout", "internal/render"}, nil},
 	{1, "internal/refserver/config", nil, nil},
 
 	{2, "internal/watch/kernel", nil, nil},

@@ -22,8 +22,8 @@ import (
 
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
+	"hakaru/internal/redact"
 	"hakaru/internal/refserver/config"
-	"hakaru/internal/report"
 )
 
 func main() {
@@ -149,7 +149,7 @@ func (d *door) complain(ctx context.Context, err error) int {
 	if err == nil {
 		return exitFine
 	}
-	say := func(format string, args ...any) { fmt.Fprint(d.stderr, report.Redact(fmt.Sprintf(format, args...))) }
+	say := func(format string, args ...any) { fmt.Fprint(d.stderr, redact.Text(fmt.Sprintf(format, args...))) }
 	var cut *interrupted
 	if errors.As(err, &cut) || errors.As(context.Cause(ctx), &cut) {
 		say("hakaru: %v\n", cut)

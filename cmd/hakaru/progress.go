@@ -13,7 +13,7 @@ import (
 	"hakaru/internal/campaign"
 	"hakaru/internal/compare"
 	"hakaru/internal/host"
-	"hakaru/internal/report"
+	"hakaru/internal/redact"
 	"hakaru/internal/trial"
 	"hakaru/internal/unit"
 )
@@ -42,7 +42,7 @@ func (p *progress) say(format string, args ...any) {
 	p.clear()
 	// What a trial's evidence quotes can hold what its file keeps secret, and
 	// standard error ends up in logs.
-	fmt.Fprint(p.w, report.Redact(fmt.Sprintf("hakaru: "+format+"\n", args...)))
+	fmt.Fprint(p.w, redact.Text(fmt.Sprintf("hakaru: "+format+"\n", args...)))
 }
 
 // clear takes away the line that is written over.

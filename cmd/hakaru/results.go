@@ -13,6 +13,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
 	"hakaru/internal/render"
 	"hakaru/internal/report"
 	"hakaru/internal/store"
@@ -215,14 +216,14 @@ func (d *door) printReport(ctx context.Context, w io.Writer, st *store.Store, ru
 }
 
 // style fits the output: colours and the width of a terminal, plain elsewhere.
-func (d *door) style() report.Style {
+func (d *door) style() layout.Style {
 	file, ok := d.stdout.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return report.Style{Width: 80}
+		return layout.Style{Width: 80}
 	}
 	width, _, err := term.GetSize(int(file.Fd()))
 	if err != nil || width < 40 {
 		width = 80
 	}
-	return report.Style{Width: width, Color: d.env("NO_COLOR") == "" && d.env("TERM") != "dumb"}
+	return layout.Style{Width: width, Color: d.env("NO_COLOR") == "" && d.env("TERM") != "dumb"}
 }

@@ -9,17 +9,18 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
 	"hakaru/internal/unit"
 )
 
 // headline is the answer: one sentence, and where there are strata one for
 // each below it; then what a reader must know before believing it.
-func (x *index) headline() []part {
-	parts := []part{&paragraph{x.answer(), strong}}
+func (x *index) headline() []layout.Part {
+	parts := []layout.Part{&layout.Paragraph{Text: x.answer(), Tone: layout.Strong}}
 	if len(x.strata) > 1 {
-		var b bullets
+		var b layout.Bullets
 		for i, s := range x.strata {
-			b = append(b, cell{x.at[i] + ": " + x.sentence(i), toneOf(s.State)})
+			b = append(b, layout.Cell{Text: x.at[i] + ": " + x.sentence(i), Tone: toneOf(s.State)})
 		}
 		parts = append(parts, b)
 	}
@@ -29,28 +30,28 @@ func (x *index) headline() []part {
 			where = "At " + x.at[i] + ": "
 		}
 		for _, note := range x.beside(s) {
-			parts = append(parts, &paragraph{where + note, doubtful})
+			parts = append(parts, &layout.Paragraph{Text: where + note, Tone: layout.Doubtful})
 		}
 	}
 	if note := x.unfinished(); note != "" {
-		parts = append(parts, &paragraph{note, doubtful})
+		parts = append(parts, &layout.Paragraph{Text: note, Tone: layout.Doubtful})
 	}
 	if x.exp.Question != "" {
-		parts = append(parts, &paragraph{"The question was: " + x.exp.Question, faint})
+		parts = append(parts, &layout.Paragraph{Text: "The question was: " + x.exp.Question, Tone: layout.Faint})
 	}
 	return parts
 }
 
-func toneOf(s compare.State) tone {
+func toneOf(s compare.State) layout.Tone {
 	switch s {
 	case compare.StateBetter:
-		return good
+		return layout.Good
 	case compare.StateVoid:
-		return bad
+		return layout.Bad
 	case compare.StateUnclear:
-		return doubtful
+		return layout.Doubtful
 	}
-	return plain
+	return layout.Plain
 }
 
 // answer is the one sentence.
@@ -214,7 +215,7 @@ func (x *index) notEnough(s compare.Answer, at string) string {
 
 // claim words a comparison that is better.
 func (x *index) claim(c *hakaru.Comparison) string {
-	size := strings.TrimLeft(whole(unit.Change(c.Ratio)), "+-")
+	size := strings.TrimLeft(layout.Whole(unit.Change(c.Ratio)), "+-")
 	var what string
 	switch {
 	case times(c) && c.Metric == hakaru.Throughput:
@@ -232,7 +233,7 @@ func (x *index) claim(c *hakaru.Comparison) string {
 	}
 	between := interval(c)
 	if !times(c) {
-		between += nbsp + "%"
+		between += layout.Nbsp + "%"
 	}
 	sure := ""
 	if f := x.family(); f != "" {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/layout"
+	"hakaru/internal/redact"
 	"hakaru/internal/unit"
 )
 
@@ -42,10 +44,10 @@ func (g *grouped[K]) add(k K, seq int) {
 
 // doubts are all warnings: of the run, of comparisons, of trials, each said
 // once with where it occurred.
-func (x *index) doubts() []part {
-	var b bullets
+func (x *index) doubts() []layout.Part {
+	var b layout.Bullets
 	for _, w := range x.Run.Warnings {
-		b = append(b, cell{w.Message, doubtful})
+		b = append(b, layout.Cell{Text: w.Message, Tone: layout.Doubtful})
 	}
 	type about struct{ message, pair string }
 	var pairs []about
@@ -70,7 +72,7 @@ func (x *index) doubts() []part {
 		for _, i := range said.seqs[message] {
 			who = append(who, pairs[i].pair)
 		}
-		b = append(b, cell{message + " (" + list(who) + ")", doubtful})
+		b = append(b, layout.Cell{Text: message + " (" + list(who) + ")", Tone: layout.Doubtful})
 	}
 	// Messages of trials hold figures, so that each is different: by code, the
 	// first one speaks for all.
@@ -93,19 +95,19 @@ func (x *index) doubts() []part {
 		seqs := trials.seqs[code]
 		text := first[code] + " (trial " + strconv.Itoa(seqs[0])
 		if more := len(seqs) - 1; more > 0 {
-			text += fmt.Sprintf("; the same in %s", count(more, "more"+nbsp+"trial"))
+			text += fmt.Sprintf("; the same in %s", count(more, "more"+layout.Nbsp+"trial"))
 		}
-		b = append(b, cell{text + ")", doubtful})
+		b = append(b, layout.Cell{Text: text + ")", Tone: layout.Doubtful})
 	}
 	if len(b) == 0 {
 		return nil
 	}
-	return []part{b}
+	return []layout.Part{b}
 }
 
 // voids groups void trials by variant, stratum and reason, each with the
 // evidence of its first trial.
-func (x *index) voids() []part {
+func (x *index) voids() []layout.Part {
 	type key struct {
 		variant, at string
 		reason      hakaru.VoidReason
@@ -128,15 +130,15 @@ func (x *index) voids() []part {
 	if total == 0 {
 		return nil
 	}
-	parts := []part{&paragraph{fmt.Sprintf("%d of %s %s not count; void trials are kept, and never averaged in.", total, count(len(x.History), "trial"), plural(make([]string, total), "does", "do")), plain}}
-	var b bullets
+	parts := []layout.Part{&layout.Paragraph{Text: fmt.Sprintf("%d of %s %s not count; void trials are kept, and never averaged in.", total, count(len(x.History), "trial"), plural(make([]string, total), "does", "do"))}}
+	var b layout.Bullets
 	for _, k := range g.order {
 		who := k.variant
 		if k.at != "" {
 			who += " at " + k.at
 		}
 		text := fmt.Sprintf("%s, %s: %s", who, numbers(g.seqs[k]), voidReason(k.reason))
-		b = append(b, cell{text + because(first[k]), bad})
+		b = append(b, layout.Cell{Text: text + because(first[k]), Tone: layout.Bad})
 	}
 	return append(parts, b)
 }
@@ -156,7 +158,7 @@ func because(v *hakaru.Void) string {
 
 // proofs says which settings were seen in force, which could not be, and which
 // were not.
-func (x *index) proofs() []part {
+func (x *index) proofs() []layout.Part {
 	type key struct {
 		service, setting, asked string
 		holds                   hakaru.Held
@@ -165,7 +167,7 @@ func (x *index) proofs() []part {
 	first := map[key]hakaru.Proof{}
 	for _, r := range x.History {
 		for _, p := range r.Proofs {
-			if Secret(p.Setting) {
+			if redact.Secret(p.Setting) {
 				p.Asked, p.Found = hide(p.Asked), hide(p.Found)
 			}
 			k := key{p.Service, p.Setting, p.Asked, p.Holds}
@@ -176,14 +178,14 @@ func (x *index) proofs() []part {
 		}
 	}
 	if len(g.order) == 0 {
-		return []part{&paragraph{"Nothing was asked of the running services, so it is not proved that any setting was in force.", doubtful}}
+		return []layout.Part{&layout.Paragraph{Text: "Nothing was asked of the running services, so it is not proved that any setting was in force.", Tone: layout.Doubtful}}
 	}
 	services := map[string]bool{}
 	for _, k := range g.order {
 		services[k.service] = true
 	}
 	var yes []string
-	var b bullets
+	var b layout.Bullets
 	for _, k := range g.order {
 		p, name := first[k], k.setting
 		if len(services) > 1 && k.service != "" {
@@ -194,7 +196,7 @@ func (x *index) proofs() []part {
 		case hakaru.Yes:
 			yes = append(yes, fmt.Sprintf("%s = %s (%s, by %s)", name, orNothing(p.Asked), times, p.Source))
 		case hakaru.No:
-			b = append(b, cell{fmt.Sprintf("%s = %s was not in force: %s by %s (%s)", name, orNothing(p.Asked), orNothing(p.Found), p.Source, numbers(g.seqs[k])), bad})
+			b = append(b, layout.Cell{Text: fmt.Sprintf("%s = %s was not in force: %s by %s (%s)", name, orNothing(p.Asked), orNothing(p.Found), p.Source, numbers(g.seqs[k])), Tone: layout.Bad})
 		default:
 			why := p.Source
 			if p.Found != "" {
@@ -203,13 +205,13 @@ func (x *index) proofs() []part {
 			if why == "" {
 				why = "nothing could be read"
 			}
-			b = append(b, cell{fmt.Sprintf("%s = %s is not proved: %s (%s)", name, orNothing(p.Asked), why, times), doubtful})
+			b = append(b, layout.Cell{Text: fmt.Sprintf("%s = %s is not proved: %s (%s)", name, orNothing(p.Asked), why, times), Tone: layout.Doubtful})
 		}
 	}
 	if len(yes) > 0 {
-		b = append(bullets{{"seen in force: " + strings.Join(yes, ", "), plain}}, b...)
+		b = append(layout.Bullets{{Text: "seen in force: " + strings.Join(yes, ", ")}}, b...)
 	}
-	return []part{b}
+	return []layout.Part{b}
 }
 
 func orNothing(text string) string {
@@ -223,12 +225,12 @@ func hide(text string) string {
 	if text == "" {
 		return ""
 	}
-	return Redacted
+	return redact.Mask
 }
 
 // noise is what the calibration showed: how steady each metric is here, and
 // what that costs.
-func (x *index) noise() []part {
+func (x *index) noise() []layout.Part {
 	if x.Run.Frozen == nil || x.Run.Frozen.Noise.Trials == 0 {
 		return nil
 	}
@@ -239,7 +241,7 @@ func (x *index) noise() []part {
 		if !known || m == x.exp.Goal && (m == hakaru.Throughput || m == hakaru.CPUPerRequest) && len(said) == 2 {
 			continue
 		}
-		text := fmt.Sprintf("%s varies by %s from trial to trial", metricName(m), whole(unit.Share(cv)))
+		text := fmt.Sprintf("%s varies by %s from trial to trial", metricName(m), layout.Whole(unit.Share(cv)))
 		if b := n.BlocksNeeded[m]; b > 0 {
 			text += fmt.Sprintf(", which takes about %s to resolve %s", count(b, "block"), x.matters())
 		}
@@ -250,5 +252,5 @@ func (x *index) noise() []part {
 	if len(said) == 0 {
 		return nil
 	}
-	return []part{&paragraph{fmt.Sprintf("In %s of %s before the comparison, %s.", count(n.Trials, "trial"), x.exp.Baseline, strings.Join(said, "; ")), plain}}
+	return []layout.Part{&layout.Paragraph{Text: fmt.Sprintf("In %s of %s before the comparison, %s.", count(n.Trials, "trial"), x.exp.Baseline, strings.Join(said, "; "))}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
 )
 
 // judge makes a report's input of a history, as the door does.
@@ -44,7 +45,7 @@ func TestEveryMoment(t *testing.T) {
 		in.History, in.Run.State, in.Run.Done = whole[:n], hakaru.RunInterrupted, nil
 		in = judge(in)
 		var text, md, data bytes.Buffer
-		if err := Text(&text, in, Style{}); err != nil {
+		if err := Text(&text, in, layout.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := Markdown(&md, in); err != nil {
@@ -88,7 +89,7 @@ func TestSwappedBaseline(t *testing.T) {
 	in.Diff = nil
 	in = judge(in)
 	var text bytes.Buffer
-	if err := Text(&text, in, Style{Width: 200}); err != nil {
+	if err := Text(&text, in, layout.Style{Width: 200}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(text.String(), "None of the 3 variants is better than processes.") {

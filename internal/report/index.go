@@ -8,6 +8,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
 	"hakaru/internal/stats"
 	"hakaru/internal/unit"
 )
@@ -113,22 +114,22 @@ func (x *index) family() string {
 	if x.Run.Frozen == nil || x.Run.Frozen.Alpha <= 0 {
 		return ""
 	}
-	return whole(unit.Share(1 - x.Run.Frozen.Alpha))
+	return layout.Whole(unit.Share(1 - x.Run.Frozen.Alpha))
 }
 
 func (x *index) matters() string {
 	if x.Run.Frozen != nil && x.Run.Frozen.Matters > 0 {
-		return whole(unit.Share(x.Run.Frozen.Matters))
+		return layout.Whole(unit.Share(x.Run.Frozen.Matters))
 	}
-	return whole(unit.Share(x.exp.Design.Matters))
+	return layout.Whole(unit.Share(x.exp.Design.Matters))
 }
 
 // count prints a number with its noun: "1 block", "5 blocks".
 func count(n int, noun string) string {
 	if n == 1 {
-		return "1" + nbsp + noun
+		return "1" + layout.Nbsp + noun
 	}
-	return fmt.Sprintf("%d"+nbsp+"%ss", n, noun)
+	return fmt.Sprintf("%d"+layout.Nbsp+"%ss", n, noun)
 }
 
 // list joins words as in a sentence: "a, b and c".
@@ -157,10 +158,10 @@ func interval(c *hakaru.Comparison) string { return bounds(c.Ratio, c.Low, c.Hig
 
 func bounds(ratio, low, high float64) string {
 	if ratio >= 2 {
-		return whole(factor(low) + " to " + factor(high))
+		return layout.Whole(factor(low) + " to " + factor(high))
 	}
 	bare := func(ratio float64) string { return strings.TrimSuffix(unit.Change(ratio), " %") }
-	return whole(bare(low) + " to " + bare(high))
+	return layout.Whole(bare(low) + " to " + bare(high))
 }
 
 // change prints a comparison as a figure with its interval.
@@ -169,26 +170,26 @@ func change(c *hakaru.Comparison) string {
 		return "-"
 	}
 	if times(c) {
-		return whole(factor(c.Ratio)+" times") + " (" + interval(c) + ")"
+		return layout.Whole(factor(c.Ratio)+" times") + " (" + interval(c) + ")"
 	}
-	return whole(unit.Change(c.Ratio)) + " (" + interval(c) + ")"
+	return layout.Whole(unit.Change(c.Ratio)) + " (" + interval(c) + ")"
 }
 
 // verdict words a judged comparison.
-func verdict(c *hakaru.Comparison) cell {
+func verdict(c *hakaru.Comparison) layout.Cell {
 	switch c.Verdict {
 	case hakaru.Better:
-		return cell{"better", good}
+		return layout.Cell{Text: "better", Tone: layout.Good}
 	case hakaru.Worse:
-		return cell{"worse", bad}
+		return layout.Cell{Text: "worse", Tone: layout.Bad}
 	case hakaru.Same:
-		return cell{"no difference that matters (" + bounds(c.Ratio, c.SameLow, c.SameHigh) + ")", plain}
+		return layout.Cell{Text: "no difference that matters (" + bounds(c.Ratio, c.SameLow, c.SameHigh) + ")"}
 	}
 	text := "not enough data"
 	if c.MoreBlocks > 0 {
-		text += " (about " + count(c.MoreBlocks, "more"+nbsp+"block") + ")"
+		text += " (about " + count(c.MoreBlocks, "more"+layout.Nbsp+"block") + ")"
 	}
-	return cell{text, doubtful}
+	return layout.Cell{Text: text, Tone: layout.Doubtful}
 }
 
 // voidReasons are the reasons in words, after "because".

@@ -9,6 +9,8 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
+	"hakaru/internal/redact"
 )
 
 // JSONFormat is the version of the names below. Fields are added without a new
@@ -251,9 +253,9 @@ func newReport(x *index) Report {
 	r := Report{
 		Format: JSONFormat,
 		Run:    RunJSON{x.Run.ID, x.Run.Name, e.Question, x.Run.Started, x.Run.Ended, x.Run.State},
-		Answer: AnswerJSON{Text: flat(x.answer()), State: x.state(), ViolatesLimit: x.Outcome.ViolatesLimit, Winner: x.commonWinner(), Notes: []string{}, Strata: []StratumJSON{}},
+		Answer: AnswerJSON{Text: layout.Flat(x.answer()), State: x.state(), ViolatesLimit: x.Outcome.ViolatesLimit, Winner: x.commonWinner(), Notes: []string{}, Strata: []StratumJSON{}},
 		Goal:   e.Goal,
-		Design: DesignJSON{Method: e.Design.Method, Baseline: e.Baseline, Strata: all(e.Strata), Load: flat(loadText(e)), Seed: e.Design.Seed, Matters: e.Design.Matters,
+		Design: DesignJSON{Method: e.Design.Method, Baseline: e.Baseline, Strata: all(e.Strata), Load: layout.Flat(loadText(e)), Seed: e.Design.Seed, Matters: e.Design.Matters,
 			Looks: []int{}, Blocks: e.Design.Blocks, Complete: x.Outcome.Complete, Dropped: x.Outcome.Dropped, Void: x.Outcome.VoidTrials},
 		Environment: EnvironmentsJSON{environmentJSON(x.Run.Service), environmentJSON(x.Run.Loader)},
 		Limits:      []LimitJSON{}, Comparisons: []ComparisonJSON{}, Trials: []TrialJSON{}, Variants: []VariantJSON{},
@@ -264,16 +266,16 @@ func newReport(x *index) Report {
 		r.Changes[variant] = diff
 	}
 	for i, s := range x.strata {
-		r.Answer.Strata = append(r.Answer.Strata, StratumJSON{at(s.At), flat(x.sentence(i)), s.Winner, s.State, all(s.Ties), all(s.Excluded), all(s.Undecided), all(s.Violated), all(s.NotShown), s.Blocks, s.Dropped})
+		r.Answer.Strata = append(r.Answer.Strata, StratumJSON{at(s.At), layout.Flat(x.sentence(i)), s.Winner, s.State, all(s.Ties), all(s.Excluded), all(s.Undecided), all(s.Violated), all(s.NotShown), s.Blocks, s.Dropped})
 		for _, note := range x.beside(s) {
 			if len(x.strata) > 1 {
 				note = "At " + x.at[i] + ": " + note
 			}
-			r.Answer.Notes = append(r.Answer.Notes, flat(note))
+			r.Answer.Notes = append(r.Answer.Notes, layout.Flat(note))
 		}
 	}
 	if note := x.unfinished(); note != "" {
-		r.Answer.Notes = append(r.Answer.Notes, flat(note))
+		r.Answer.Notes = append(r.Answer.Notes, layout.Flat(note))
 	}
 	if z := x.Run.Frozen; z != nil {
 		r.Design.Matters, r.Design.Alpha, r.Design.Level = z.Matters, number(z.Alpha), number(z.Level)
@@ -342,8 +344,8 @@ func (x *index) variantJSON(v hakaru.Variant) VariantJSON {
 	j := VariantJSON{Name: v.Name, Baseline: v.Name == x.exp.Baseline, Settings: []SettingJSON{}, Strata: []ReachedJSON{}}
 	for _, s := range v.Settings {
 		set := SettingJSON{s.Service, s.Name, s.Level, s.Value}
-		if Secret(s.Name) && s.Value != nil {
-			secret := Redacted
+		if redact.Secret(s.Name) && s.Value != nil {
+			secret := redact.Mask
 			set.Level, set.Value = secret, &secret
 		}
 		j.Settings = append(j.Settings, set)
@@ -384,7 +386,7 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 		t.Measurements[m.Metric] = j
 	}
 	for _, p := range r.Proofs {
-		if Secret(p.Setting) {
+		if redact.Secret(p.Setting) {
 			p.Asked, p.Found = hide(p.Asked), hide(p.Found)
 		}
 		t.Proofs = append(t.Proofs, ProofJSON{p.Service, p.Setting, p.Asked, p.Found, p.Source, p.When, p.Holds})
@@ -424,14 +426,12 @@ func at(m map[string]string) map[string]string {
 
 func all[T any](s []T) []T { return append([]T{}, s...) }
 
-func flat(text string) string { return strings.ReplaceAll(text, nbsp, " ") }
-
 // redactAll redacts every string that can be reached, so that no field can be
 // forgotten, and makes it UTF-8. Control characters are escaped by JSON itself.
 func redactAll(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(strings.ToValidUTF8(Redact(v.String()), "\uFFFD"))
+		v.SetString(strings.ToValidUTF8(redact.Text(v.String()), "\uFFFD"))
 	case reflect.Pointer:
 		if !v.IsNil() {
 			if v.Type().Elem().Kind() == reflect.String { // may be shared with the input

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hakaru"
+	"hakaru/internal/layout"
 )
 
 // strict decodes and refuses fields that the type does not have.
@@ -41,7 +42,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		if d := cmp.Diff(b.String(), again.String()); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		if bytes.Contains(b.Bytes(), []byte(nbsp)) {
+		if bytes.Contains(b.Bytes(), []byte(layout.Nbsp)) {
 			t.Errorf("%s holds blanks meant for the terminal", name)
 		}
 	}
@@ -234,7 +235,7 @@ func TestList(t *testing.T) {
 func TestShow(t *testing.T) {
 	in := sample()
 	var b bytes.Buffer
-	if err := Trials(&b, in.Run, in.History[:13], Style{}); err != nil {
+	if err := Trials(&b, in.Run, in.History[:13], layout.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "trials.txt", b.Bytes())
@@ -250,12 +251,12 @@ func TestShow(t *testing.T) {
 	r.Buckets[3].Bad, r.Buckets[3].Kinds = 5, map[string]uint64{"reset": 2, "timeout": 3}
 	outputs := []hakaru.Output{{Service: "service", Text: "listening on 127.0.0.1:4000\npassword: GEHEIM\nrequest took \x1b[31m5 ms\x1b[0m\n", Cut: 12345}, {Service: "nginx"}}
 	b.Reset()
-	if err := Trial(&b, in.Run, r, outputs, Style{}); err != nil {
+	if err := Trial(&b, in.Run, r, outputs, layout.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "trial.txt", b.Bytes())
 	b.Reset()
-	if err := Trial(&b, in.Run, in.History[11], nil, Style{}); err != nil {
+	if err := Trial(&b, in.Run, in.History[11], nil, layout.Style{}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "trial-void.txt", b.Bytes())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/layout"
 	"hakaru/internal/unit"
 )
 
@@ -42,71 +43,71 @@ func List(w io.Writer, runs []hakaru.RunInfo, format string) error {
 	default:
 		return fmt.Errorf("list the runs: format %q: want text or json", format)
 	}
-	var d document
+	var d layout.Document
 	if len(runs) == 0 {
-		d.add("", &paragraph{"No run is stored yet.", plain})
+		d.Add("", &layout.Paragraph{Text: "No run is stored yet."})
 	} else {
-		t := &table{head: []string{"run", "name", "begun", "state", "took", "trials", "void"}, right: []bool{false, false, false, false, true, true, true}}
+		t := &layout.Table{Head: []string{"run", "name", "begun", "state", "took", "trials", "void"}, Right: []bool{false, false, false, false, true, true, true}}
 		for _, r := range runs {
 			took := "-"
 			if r.Ended != nil {
-				took = whole(unit.Duration(r.Ended.Sub(r.Started)))
+				took = layout.Whole(unit.Duration(r.Ended.Sub(r.Started)))
 			}
-			state := cell{text: string(r.State)}
+			state := layout.Cell{Text: string(r.State)}
 			switch r.State {
 			case hakaru.RunFailed:
-				state.tone = bad
+				state.Tone = layout.Bad
 			case hakaru.RunInterrupted, hakaru.RunRunning:
-				state.tone = doubtful
+				state.Tone = layout.Doubtful
 			}
-			t.rows = append(t.rows, []cell{{r.ID, strong}, {text: r.Name}, {text: whole(r.Started.Format("2006-01-02 15:04"))}, state, {text: took}, {text: strconv.Itoa(r.Trials)}, {text: strconv.Itoa(r.Void)}})
+			t.Rows = append(t.Rows, []layout.Cell{{Text: r.ID, Tone: layout.Strong}, {Text: r.Name}, {Text: layout.Whole(r.Started.Format("2006-01-02 15:04"))}, state, {Text: took}, {Text: strconv.Itoa(r.Trials)}, {Text: strconv.Itoa(r.Void)}})
 		}
-		d.add("", t)
+		d.Add("", t)
 	}
-	return renderText(w, d, Style{})
+	return layout.Text(w, d, layout.Style{})
 }
 
 // Trials writes a line for each trial of a run: `hakaru show RUN`.
-func Trials(w io.Writer, run hakaru.Run, history []hakaru.Result, style Style) error {
-	t := &table{head: []string{"trial", "phase", "block", "variant", metricName(run.Experiment.Goal), ""}, right: []bool{true, false, true, false, true, false}}
+func Trials(w io.Writer, run hakaru.Run, history []hakaru.Result, style layout.Style) error {
+	t := &layout.Table{Head: []string{"trial", "phase", "block", "variant", metricName(run.Experiment.Goal), ""}, Right: []bool{true, false, true, false, true, false}}
 	for i := range history {
 		r := &history[i]
-		value, note := "-", cell{}
+		value, note := "-", layout.Cell{}
 		for _, m := range r.Measurements {
 			if m.Metric == run.Experiment.Goal && m.Of == "" {
-				value = whole(unit.Value(m.Value, m.Unit))
+				value = layout.Whole(unit.Value(m.Value, m.Unit))
 			}
 		}
 		switch {
 		case r.Void != nil:
-			note = cell{"void: " + voidReason(r.Void.Reason), bad}
+			note = layout.Cell{Text: "void: " + voidReason(r.Void.Reason), Tone: layout.Bad}
 		case len(r.Warnings) > 0:
-			note = cell{count(len(r.Warnings), "warning"), doubtful}
+			note = layout.Cell{Text: count(len(r.Warnings), "warning"), Tone: layout.Doubtful}
 		}
 		if r.Attempt > 1 {
-			if note.text != "" {
-				note.text += "; "
+			if note.Text != "" {
+				note.Text += "; "
 			}
-			note.text += "re-run " + strconv.Itoa(r.Attempt-1)
+			note.Text += "re-run " + strconv.Itoa(r.Attempt-1)
 		}
 		who := r.Variant
 		if len(r.At) > 0 {
 			who += " at " + hakaru.AtKey(r.At)
 		}
-		t.rows = append(t.rows, []cell{{text: strconv.Itoa(r.Seq)}, {text: string(r.Phase)}, {text: strconv.Itoa(r.Block)}, {text: who}, {text: value}, note})
+		t.Rows = append(t.Rows, []layout.Cell{{Text: strconv.Itoa(r.Seq)}, {Text: string(r.Phase)}, {Text: strconv.Itoa(r.Block)}, {Text: who}, {Text: value}, note})
 	}
-	var d document
+	var d layout.Document
 	head := fmt.Sprintf("Run %s (%s), %s, %s.", run.ID, run.Name, run.State, count(len(history), "trial"))
 	if len(history) == 0 {
-		d.add("", &paragraph{head, strong})
+		d.Add("", &layout.Paragraph{Text: head, Tone: layout.Strong})
 	} else {
-		d.add("", &paragraph{head, strong}, t)
+		d.Add("", &layout.Paragraph{Text: head, Tone: layout.Strong}, t)
 	}
-	return renderText(w, d, style)
+	return layout.Text(w, d, style)
 }
 
 // Trial writes one trial in full, with what its services wrote:
 // `hakaru show RUN TRIAL`.
-func Trial(w io.Writer, run hakaru.Run, r hakaru.Result, outputs []hakaru.Output, style Style) error {
-	return renderText(w, trialDocument(run, r, outputs), style)
+func Trial(w io.Writer, run hakaru.Run, r hakaru.Result, outputs []hakaru.Output, style layout.Style) error {
+	return layout.Text(w, trialDocument(run, r, outputs), style)
 }

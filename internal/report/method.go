@@ -11,12 +11,14 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
+	"hakaru/internal/redact"
 	"hakaru/internal/unit"
 )
 
 // method says what was measured and how: enough to do it again, or to doubt it.
-func (x *index) method() []part {
-	var f facts
+func (x *index) method() []layout.Part {
+	var f layout.Facts
 	say := func(name, value string) {
 		if value != "" {
 			f = append(f, [2]string{name, value})
@@ -38,7 +40,7 @@ func (x *index) method() []part {
 			looks[i] = strconv.Itoa(l)
 		}
 		say("looks", fmt.Sprintf("planned after %s blocks; %s of false claims over %s and %s, so %s at each", list(looks),
-			whole(unit.Share(z.Alpha)), count(z.Comparison, "comparison"), count(len(z.Looks), "look"), whole(unit.Share(z.Level))))
+			layout.Whole(unit.Share(z.Alpha)), count(z.Comparison, "comparison"), count(len(z.Looks), "look"), layout.Whole(unit.Share(z.Level))))
 		say("blocks", z.Note)
 	}
 	say("design", string(x.exp.Design.Method))
@@ -58,12 +60,12 @@ func (x *index) method() []part {
 	run := fmt.Sprintf("%s (%s), begun %s", x.Run.ID, x.Run.Name, x.Run.Started.Format("2006-01-02 15:04:05 MST"))
 	switch end := x.Run.Ended; {
 	case end != nil:
-		run += ", took " + whole(unit.Duration(end.Sub(x.Run.Started)))
+		run += ", took " + layout.Whole(unit.Duration(end.Sub(x.Run.Started)))
 	case !x.Now.IsZero():
-		run += ", " + whole(unit.Duration(x.Now.Sub(x.Run.Started))) + " ago"
+		run += ", " + layout.Whole(unit.Duration(x.Now.Sub(x.Run.Started))) + " ago"
 	}
 	say("run", run)
-	return []part{f}
+	return []layout.Part{f}
 }
 
 // loadText says in words what was sent.
@@ -83,8 +85,8 @@ func loadText(e *hakaru.Experiment) string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
 			value := h.Headers[name]
-			if Secret(name) || headers[strings.ToLower(name)] {
-				value = Redacted
+			if redact.Header(name) {
+				value = redact.Mask
 			}
 			text += ", " + name + ": " + value
 		}
@@ -128,14 +130,14 @@ func (x *index) windows() string {
 	span := func(d []time.Duration) string {
 		least, most := slices.Min(d), slices.Max(d)
 		if unit.Duration(least) == unit.Duration(most) {
-			return whole(unit.Duration(least))
+			return layout.Whole(unit.Duration(least))
 		}
-		return whole(unit.Duration(least) + " to " + unit.Duration(most))
+		return layout.Whole(unit.Duration(least) + " to " + unit.Duration(most))
 	}
 	slices.Sort(took)
 	text := span(window) + " measured after " + span(warm) + " of warm-up"
 	if t := took[len(took)/2]; t > 0 {
-		text += "; a trial takes " + whole(unit.Duration(t)) + " with start and stop"
+		text += "; a trial takes " + layout.Whole(unit.Duration(t)) + " with start and stop"
 	}
 	return text
 }
@@ -162,7 +164,7 @@ func environment(e hakaru.Environment, h hakaru.HostSpec) string {
 		words = append(words, strings.TrimSpace(count(e.CPUs, "CPU")+" "+e.CPUModel))
 	}
 	if e.Memory > 0 {
-		words = append(words, whole(unit.Bytes(float64(e.Memory))))
+		words = append(words, layout.Whole(unit.Bytes(float64(e.Memory))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Limits)) {
 		words = append(words, name+" "+e.Limits[name])
@@ -171,8 +173,8 @@ func environment(e hakaru.Environment, h hakaru.HostSpec) string {
 }
 
 // change shows, for each variant that is recommended, what it changes.
-func (x *index) change() []part {
-	var parts []part
+func (x *index) change() []layout.Part {
+	var parts []layout.Part
 	seen := map[string]bool{x.exp.Baseline: true}
 	for _, s := range x.strata {
 		if s.State != compare.StateBetter || seen[s.Winner] {
@@ -185,10 +187,10 @@ func (x *index) change() []part {
 			for _, s := range v.Settings {
 				set = append(set, settingText(s))
 			}
-			parts = append(parts, &paragraph{v.Name + ": " + strings.Join(set, ", "), plain})
+			parts = append(parts, &layout.Paragraph{Text: v.Name + ": " + strings.Join(set, ", ")})
 		}
 		if d := x.Diff[s.Winner]; d != "" {
-			parts = append(parts, &block{"diff", d})
+			parts = append(parts, &layout.Block{Language: "diff", Text: d})
 		}
 	}
 	return parts
@@ -203,8 +205,8 @@ func settingText(s hakaru.Setting) string {
 	switch {
 	case s.Value == nil:
 		return name + " left out"
-	case Secret(s.Name):
-		return name + " = " + Redacted
+	case redact.Secret(s.Name):
+		return name + " = " + redact.Mask
 	}
 	return name + " = " + *s.Value
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/layout"
 	"hakaru/internal/render"
 	"hakaru/internal/unit"
 )
@@ -28,25 +29,25 @@ type OutlineInput struct {
 // of each variant, the estimated time.
 func Outline(w io.Writer, in OutlineInput) error {
 	e := &in.Experiment
-	var d document
-	d.add("", &paragraph{outlineHead(in), strong})
-	var missing bullets
+	var d layout.Document
+	d.Add("", &layout.Paragraph{Text: outlineHead(in), Tone: layout.Strong})
+	var missing layout.Bullets
 	for _, f := range e.NotYet {
-		missing = append(missing, cell{f.Message, bad})
+		missing = append(missing, layout.Cell{Text: f.Message, Tone: layout.Bad})
 	}
 	if len(missing) > 0 {
-		d.add("Not built yet, so this file cannot be run", missing)
+		d.Add("Not built yet, so this file cannot be run", missing)
 	}
-	d.add("Plan", planFacts(e))
+	d.Add("Plan", planFacts(e))
 	if len(in.Blocks) > 0 {
-		d.add("Blocks, with their trials in order", blockTable(in.Blocks)...)
+		d.Add("Blocks, with their trials in order", blockTable(in.Blocks)...)
 	}
 	if in.Render != nil {
 		if err := outlineVariants(&d, in); err != nil {
 			return err
 		}
 	}
-	return renderText(w, d, Style{})
+	return layout.Text(w, d, layout.Style{})
 }
 
 func outlineHead(in OutlineInput) string {
@@ -57,13 +58,13 @@ func outlineHead(in OutlineInput) string {
 	}
 	head += ", at most " + count(in.Trials, "trial")
 	if in.PerTrial > 0 {
-		head += fmt.Sprintf(" of about %s, %s at most", whole(unit.Duration(in.PerTrial)), whole(unit.Duration(in.AtMost)))
+		head += fmt.Sprintf(" of about %s, %s at most", layout.Whole(unit.Duration(in.PerTrial)), layout.Whole(unit.Duration(in.AtMost)))
 	}
 	return head + ". Nothing was started."
 }
 
-func planFacts(e *hakaru.Experiment) facts {
-	f := facts{{"goal", metricName(e.Goal)}, {"baseline", e.Baseline}}
+func planFacts(e *hakaru.Experiment) layout.Facts {
+	f := layout.Facts{{"goal", metricName(e.Goal)}, {"baseline", e.Baseline}}
 	if e.Load.HTTP != nil || e.Load.Program != nil {
 		f = append(f, [2]string{"load", loadText(e)})
 	}
@@ -78,39 +79,39 @@ func planFacts(e *hakaru.Experiment) facts {
 		f = append(f, [2]string{"limit", limitText(l.Metric, l.Bound, l.AtLeast)})
 	}
 	d := e.Design
-	return append(f, [2]string{"design", fmt.Sprintf("%s, up to %s in each stratum, %s matters, seed %d", d.Method, count(d.Blocks, "block"), whole(unit.Share(d.Matters)), d.Seed)})
+	return append(f, [2]string{"design", fmt.Sprintf("%s, up to %s in each stratum, %s matters, seed %d", d.Method, count(d.Blocks, "block"), layout.Whole(unit.Share(d.Matters)), d.Seed)})
 }
 
 // blockTable shows the first blocks; the others are like them, in another
 // order.
-func blockTable(blocks []hakaru.Block) []part {
+func blockTable(blocks []hakaru.Block) []layout.Part {
 	const shown = 12
-	t := &table{head: []string{"block", "phase", "trials"}, right: []bool{true, false, false}}
+	t := &layout.Table{Head: []string{"block", "phase", "trials"}, Right: []bool{true, false, false}}
 	stratified := slices.ContainsFunc(blocks, func(b hakaru.Block) bool { return len(b.At) > 0 })
 	if stratified {
-		t.head, t.right = append(t.head, "at"), append(t.right, false)
+		t.Head, t.Right = append(t.Head, "at"), append(t.Right, false)
 	}
 	for _, b := range blocks[:min(len(blocks), shown)] {
 		names := make([]string, len(b.Trials))
 		for i, trial := range b.Trials {
-			names[i] = whole(trial.Variant)
+			names[i] = layout.Whole(trial.Variant)
 		}
-		row := []cell{{text: fmt.Sprint(b.N)}, {text: string(b.Phase)}, {text: strings.Join(names, ", ")}}
+		row := []layout.Cell{{Text: fmt.Sprint(b.N)}, {Text: string(b.Phase)}, {Text: strings.Join(names, ", ")}}
 		if stratified {
-			row = append(row, cell{text: hakaru.AtKey(b.At)})
+			row = append(row, layout.Cell{Text: hakaru.AtKey(b.At)})
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	parts := []part{t}
+	parts := []layout.Part{t}
 	if more := len(blocks) - shown; more > 0 {
-		parts = append(parts, &paragraph{fmt.Sprintf("… and %s, each in an order of its own.", count(more, "more"+nbsp+"block")), faint})
+		parts = append(parts, &layout.Paragraph{Text: fmt.Sprintf("… and %s, each in an order of its own.", count(more, "more"+layout.Nbsp+"block")), Tone: layout.Faint})
 	}
 	return parts
 }
 
 // outlineVariants shows what would be started. What does not differ from
 // before, a stratum's services or a file, is not shown again.
-func outlineVariants(d *document, in OutlineInput) error {
+func outlineVariants(d *layout.Document, in OutlineInput) error {
 	e := &in.Experiment
 	files := map[string]outlined{}
 	strata := e.Strata
@@ -128,36 +129,36 @@ func outlineVariants(d *document, in OutlineInput) error {
 			if key := hakaru.AtKey(at); key != "" {
 				title += " at " + key
 			}
-			parts := []part{loadFacts(load)}
+			parts := []layout.Part{loadFacts(load)}
 			if i > 0 && reflect.DeepEqual(first, b.Units) {
-				parts = append(parts, &paragraph{"The services are the same as at " + hakaru.AtKey(strata[0]) + ".", faint})
+				parts = append(parts, &layout.Paragraph{Text: "The services are the same as at " + hakaru.AtKey(strata[0]) + ".", Tone: layout.Faint})
 			} else {
 				parts = append(parts, unitParts(b, v.Name, files)...)
 			}
 			if i == 0 {
 				first = b.Units
 			}
-			d.add(title, parts...)
+			d.Add(title, parts...)
 		}
 	}
 	return nil
 }
 
-func loadFacts(load hakaru.LoadSpec) facts {
-	times := fmt.Sprintf("%s of warm-up, %s measured", whole(unit.Duration(load.WarmUp)), whole(unit.Duration(load.Window)))
+func loadFacts(load hakaru.LoadSpec) layout.Facts {
+	times := fmt.Sprintf("%s of warm-up, %s measured", layout.Whole(unit.Duration(load.WarmUp)), layout.Whole(unit.Duration(load.Window)))
 	if h := load.HTTP; h != nil {
-		return facts{{"load", fmt.Sprintf("%s %s, %d connections, %s", h.Method, h.URL, h.Connections, times)}}
+		return layout.Facts{{"load", fmt.Sprintf("%s %s, %d connections, %s", h.Method, h.URL, h.Connections, times)}}
 	}
-	return facts{{"load", times}}
+	return layout.Facts{{"load", times}}
 }
 
 // outlined is a file that was shown, and for which variant.
 type outlined struct{ variant, content string }
 
-func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []part {
-	var parts []part
+func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []layout.Part {
+	var parts []layout.Part
 	for _, u := range b.Units {
-		f := facts{{"service", u.Service + " (" + u.Kind + ")"}, {"run", render.CommandLine(u.Argv)}}
+		f := layout.Facts{{"service", u.Service + " (" + u.Kind + ")"}, {"run", render.CommandLine(u.Argv)}}
 		if u.Dir != "" {
 			f = append(f, [2]string{"in", u.Dir})
 		}
@@ -176,13 +177,13 @@ func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []par
 		for _, file := range u.Files {
 			key := u.Service + "\x00" + file.Path
 			if before, known := shown[key]; known && before.content == file.Content {
-				parts = append(parts, &paragraph{"File " + file.Path + ": as for " + before.variant + ".", plain})
+				parts = append(parts, &layout.Paragraph{Text: "File " + file.Path + ": as for " + before.variant + "."})
 				continue
 			}
 			if _, known := shown[key]; !known {
 				shown[key] = outlined{variant, file.Content}
 			}
-			parts = append(parts, &paragraph{"File " + file.Path + ":", plain}, &block{"", file.Content})
+			parts = append(parts, &layout.Paragraph{Text: "File " + file.Path + ":"}, &layout.Block{Text: file.Content})
 		}
 	}
 	return parts

@@ -6,11 +6,12 @@
 // It takes the stored run and its history, and the comparisons, limits and
 // outcome that compare made of them, and writes onto an io.Writer. The answer
 // comes first, in one sentence; doubt stands under the table that it is about.
-// Everything that leaves through this package is redacted (see Redact) and
-// cleaned of control characters.
+// Everything that leaves through this package is redacted (redact) and cleaned
+// of control characters (layout).
 //
 // It decides nothing: no verdict, no winner, no void. It prints no number by
-// itself (unit does), opens no file and asks no clock.
+// itself (unit does), lays out no line (layout does), opens no file and asks no
+// clock.
 package report
 
 import (
@@ -19,6 +20,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
 )
 
 // Input is all that a report is made of.
@@ -32,44 +34,31 @@ type Input struct {
 	Now         time.Time         // for a run that has not ended
 }
 
-// Style is how a text is to look on the terminal.
-type Style struct {
-	Color bool
-	Width int // columns; 0: 80
-}
-
-func (s Style) width() int {
-	if s.Width <= 0 {
-		return 80
-	}
-	return max(s.Width, 40)
-}
-
 // Text writes the report for a terminal.
-func Text(w io.Writer, in Input, style Style) error {
-	return renderText(w, build(&in), style)
+func Text(w io.Writer, in Input, style layout.Style) error {
+	return layout.Text(w, build(&in), style)
 }
 
 // Markdown writes the same report for a pull request or a ticket.
 func Markdown(w io.Writer, in Input) error {
-	return renderMarkdown(w, build(&in))
+	return layout.Markdown(w, build(&in))
 }
 
 // build puts the sections in the order in which a person asks: what is the
 // answer, how sure is it, what speaks against it, how was it measured.
-func build(in *Input) document {
+func build(in *Input) layout.Document {
 	x := newIndex(in)
-	var d document
-	d.add("", x.headline()...)
-	d.add("", x.variantTables()...)
-	d.add("Doubt", x.doubts()...)
-	d.add("Void trials", x.voids()...)
-	d.add("Limits", x.limitTable()...)
-	d.add("Against the previous variant", x.previousTable()...)
-	d.add("Other figures against "+in.Run.Experiment.Baseline+" (no verdict)", x.otherFigures()...)
-	d.add("Settings in force", x.proofs()...)
-	d.add("Noise", x.noise()...)
-	d.add("How it was measured", x.method()...)
-	d.add("The change", x.change()...)
+	var d layout.Document
+	d.Add("", x.headline()...)
+	d.Add("", x.variantTables()...)
+	d.Add("Doubt", x.doubts()...)
+	d.Add("Void trials", x.voids()...)
+	d.Add("Limits", x.limitTable()...)
+	d.Add("Against the previous variant", x.previousTable()...)
+	d.Add("Other figures against "+in.Run.Experiment.Baseline+" (no verdict)", x.otherFigures()...)
+	d.Add("Settings in force", x.proofs()...)
+	d.Add("Noise", x.noise()...)
+	d.Add("How it was measured", x.method()...)
+	d.Add("The change", x.change()...)
 	return d
 }

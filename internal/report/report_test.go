@@ -15,6 +15,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/layout"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -342,7 +343,7 @@ func TestGolden(t *testing.T) {
 	for name := range cases() {
 		t.Run(name, func(t *testing.T) {
 			var text, md bytes.Buffer
-			if err := Text(&text, caseInput(name), Style{}); err != nil {
+			if err := Text(&text, caseInput(name), layout.Style{}); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name+".txt", text.Bytes())
@@ -363,10 +364,10 @@ func TestGolden(t *testing.T) {
 func TestColourChangesNothing(t *testing.T) {
 	for name := range cases() {
 		var plain, coloured bytes.Buffer
-		if err := Text(&plain, caseInput(name), Style{}); err != nil {
+		if err := Text(&plain, caseInput(name), layout.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := Text(&coloured, caseInput(name), Style{Color: true}); err != nil {
+		if err := Text(&coloured, caseInput(name), layout.Style{Color: true}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(coloured.String(), "\x1b[") || strings.Contains(plain.String(), "\x1b") {
@@ -402,14 +403,14 @@ func strip(s string) string {
 func TestSecretsStay(t *testing.T) {
 	in := caseInput("secrets")
 	writers := map[string]func(*bytes.Buffer) error{
-		"text":     func(b *bytes.Buffer) error { return Text(b, in, Style{Width: 200}) },
-		"narrow":   func(b *bytes.Buffer) error { return Text(b, in, Style{Width: 40}) },
+		"text":     func(b *bytes.Buffer) error { return Text(b, in, layout.Style{Width: 200}) },
+		"narrow":   func(b *bytes.Buffer) error { return Text(b, in, layout.Style{Width: 40}) },
 		"markdown": func(b *bytes.Buffer) error { return Markdown(b, in) },
 		"json":     func(b *bytes.Buffer) error { return JSON(b, in) },
 		"trial": func(b *bytes.Buffer) error {
-			return Trial(b, in.Run, in.History[8], []hakaru.Output{{Service: "app", Text: "password: GEHEIM\nAuthorization: Basic GEHEIM\n"}}, Style{})
+			return Trial(b, in.Run, in.History[8], []hakaru.Output{{Service: "app", Text: "password: GEHEIM\nAuthorization: Basic GEHEIM\n"}}, layout.Style{})
 		},
-		"trials": func(b *bytes.Buffer) error { return Trials(b, in.Run, in.History, Style{}) },
+		"trials": func(b *bytes.Buffer) error { return Trials(b, in.Run, in.History, layout.Style{}) },
 	}
 	for name, write := range writers {
 		var b bytes.Buffer
@@ -442,7 +443,7 @@ func TestSwap(t *testing.T) {
 		{1, 0.99, 1.01, hakaru.Same, "0.0 % (-1.0 to +1.0) no difference that matters (-0.9 to +0.9)"},
 	} {
 		j := judged("a", "b", c.ratio, c.low, c.high, c.verdict, 5)
-		if got := flat(change(&j) + " " + verdict(&j).text); got != c.want {
+		if got := layout.Flat(change(&j) + " " + verdict(&j).Text); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
@@ -451,7 +452,7 @@ func TestSwap(t *testing.T) {
 // TestWriterError: what the writer says is not lost.
 func TestWriterError(t *testing.T) {
 	for name, write := range map[string]func(w *broken) error{
-		"text":     func(w *broken) error { return Text(w, sample(), Style{}) },
+		"text":     func(w *broken) error { return Text(w, sample(), layout.Style{}) },
 		"markdown": func(w *broken) error { return Markdown(w, sample()) },
 		"json":     func(w *broken) error { return JSON(w, sample()) },
 		"list":     func(w *broken) error { return List(w, nil, "text") },

@@ -8,23 +8,24 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/layout"
 	"hakaru/internal/unit"
 )
 
 // variantTables has a table for each stratum: what each variant reached, and
 // what may be said of it against the baseline.
-func (x *index) variantTables() []part {
-	var parts []part
+func (x *index) variantTables() []layout.Part {
+	var parts []layout.Part
 	for i := range x.strata {
-		t := &table{
-			head:  []string{"variant", metricName(x.exp.Goal), "against " + x.exp.Baseline, "verdict", "blocks", "trials", "void"},
-			right: []bool{false, true, false, false, true, true, true},
+		t := &layout.Table{
+			Head:  []string{"variant", metricName(x.exp.Goal), "against " + x.exp.Baseline, "verdict", "blocks", "trials", "void"},
+			Right: []bool{false, true, false, false, true, true, true},
 		}
 		if len(x.strata) > 1 {
-			t.title = x.at[i]
+			t.Title = x.at[i]
 		}
 		for _, v := range x.exp.Variants {
-			t.rows = append(t.rows, x.variantRow(i, v.Name))
+			t.Rows = append(t.Rows, x.variantRow(i, v.Name))
 		}
 		parts = append(parts, t)
 	}
@@ -35,68 +36,68 @@ func (x *index) variantTables() []part {
 	if slices.ContainsFunc(x.Comparisons, func(c hakaru.Comparison) bool { return c.Judged && c.Verdict == hakaru.Same }) {
 		note += " The interval beside \"no difference that matters\" is the one that decides it, at twice the level."
 	}
-	return append(parts, &paragraph{note, faint})
+	return append(parts, &layout.Paragraph{Text: note, Tone: layout.Faint})
 }
 
-func (x *index) variantRow(stratum int, name string) []cell {
+func (x *index) variantRow(stratum int, name string) []layout.Cell {
 	at := x.at[stratum]
 	t := x.tally(name, at)
-	value, changed, word, blocks := cell{text: "-"}, cell{text: "-"}, cell{text: "-"}, "0"
+	value, changed, word, blocks := layout.Cell{Text: "-"}, layout.Cell{Text: "-"}, layout.Cell{Text: "-"}, "0"
 	if m, ok := t.median[x.exp.Goal]; ok {
-		value.text = whole(unit.Value(m.Value, m.Unit))
+		value.Text = layout.Whole(unit.Value(m.Value, m.Unit))
 	}
 	c := x.of(x.exp.Goal, at, x.exp.Baseline, name)
 	switch {
 	case name == x.exp.Baseline:
-		word = cell{"baseline", faint}
+		word = layout.Cell{Text: "baseline", Tone: layout.Faint}
 		blocks = strconv.Itoa(x.strata[stratum].Blocks)
 	case c != nil:
-		changed.text = change(c)
+		changed.Text = change(c)
 		blocks = strconv.Itoa(c.Blocks)
 		if c.Judged {
 			word = verdict(c)
 		}
 	}
 	if u := x.unusable(name, at); u != nil {
-		word = cell{"unusable: " + voidReason(u.Reason), bad}
+		word = layout.Cell{Text: "unusable: " + voidReason(u.Reason), Tone: layout.Bad}
 	}
-	title := cell{text: name}
+	title := layout.Cell{Text: name}
 	if s := x.strata[stratum]; s.Winner == name && name != x.exp.Baseline {
-		title.tone = strong
+		title.Tone = layout.Strong
 	}
-	return []cell{title, value, changed, word, {text: blocks}, {text: strconv.Itoa(t.valid)}, {text: strconv.Itoa(t.void)}}
+	return []layout.Cell{title, value, changed, word, {Text: blocks}, {Text: strconv.Itoa(t.valid)}, {Text: strconv.Itoa(t.void)}}
 }
 
 // previousTable has the judged pairs whose base is not the baseline.
-func (x *index) previousTable() []part {
-	t := &table{
-		head:  []string{"variant", "against", metricName(x.exp.Goal), "verdict", "blocks"},
-		right: []bool{false, false, false, false, true},
+func (x *index) previousTable() []layout.Part {
+	t := &layout.Table{
+		Head:  []string{"variant", "against", metricName(x.exp.Goal), "verdict", "blocks"},
+		Right: []bool{false, false, false, false, true},
 	}
 	if len(x.strata) > 1 {
-		t.head = append([]string{"at"}, t.head...)
-		t.right = append([]bool{false}, t.right...)
+		t.Head = append([]string{"at"}, t.Head...)
+		t.Right = append([]bool{false}, t.Right...)
 	}
 	for i := range x.Comparisons {
 		c := &x.Comparisons[i]
 		if !c.Judged || c.Base == x.exp.Baseline {
 			continue
 		}
-		row := []cell{{text: c.Other}, {text: c.Base}, {text: change(c)}, verdict(c), {text: strconv.Itoa(c.Blocks)}}
+		row := []layout.Cell{{Text: c.Other}, {Text: c.Base}, {Text: change(c)}, verdict(c), {Text: strconv.Itoa(c.Blocks)}}
 		if len(x.strata) > 1 {
-			row = append([]cell{{text: hakaru.AtKey(c.At)}}, row...)
+			row = append([]layout.Cell{{Text: hakaru.AtKey(c.At)}}, row...)
 		}
-		t.rows = append(t.rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	if len(t.rows) == 0 {
+	if len(t.Rows) == 0 {
 		return nil
 	}
-	return []part{t}
+	return []layout.Part{t}
 }
 
 // otherFigures has a line for each variant: the changes of all other metrics.
-func (x *index) otherFigures() []part {
-	var lines bullets
+func (x *index) otherFigures() []layout.Part {
+	var lines layout.Bullets
 	for i := range x.strata {
 		for _, v := range x.exp.Variants {
 			var figures []string
@@ -105,7 +106,7 @@ func (x *index) otherFigures() []part {
 				if c == nil || c.Judged || m == x.exp.Goal || c.Blocks == 0 {
 					continue
 				}
-				figures = append(figures, metricName(m)+nbsp+change(c))
+				figures = append(figures, metricName(m)+layout.Nbsp+change(c))
 			}
 			if len(figures) == 0 {
 				continue
@@ -114,13 +115,13 @@ func (x *index) otherFigures() []part {
 			if len(x.strata) > 1 {
 				where = " at " + x.at[i]
 			}
-			lines = append(lines, cell{text: v.Name + where + ": " + strings.Join(figures, ", ")})
+			lines = append(lines, layout.Cell{Text: v.Name + where + ": " + strings.Join(figures, ", ")})
 		}
 	}
 	if len(lines) == 0 {
 		return nil
 	}
-	return []part{lines}
+	return []layout.Part{lines}
 }
 
 // limitText is a limit as it would be written: "errors ≤ 1 %".
@@ -129,17 +130,17 @@ func limitText(m hakaru.Metric, bound float64, atLeast bool) string {
 	if atLeast {
 		sign = " ≥ "
 	}
-	return whole(metricName(m) + sign + unit.Value(bound, metricUnit(m)))
+	return layout.Whole(metricName(m) + sign + unit.Value(bound, metricUnit(m)))
 }
 
 // limitTable has a row for each limit and variant.
-func (x *index) limitTable() []part {
+func (x *index) limitTable() []layout.Part {
 	if len(x.Limits) == 0 {
 		return nil
 	}
-	t := &table{
-		head:  []string{"limit", "variant", "measured", "verdict"},
-		right: []bool{false, false, false, false},
+	t := &layout.Table{
+		Head:  []string{"limit", "variant", "measured", "verdict"},
+		Right: []bool{false, false, false, false},
 	}
 	implied, shown := false, false
 	for _, g := range x.limitGroups() {
@@ -159,37 +160,37 @@ func (x *index) limitTable() []part {
 		u := metricUnit(l.Metric)
 		measured := "-"
 		if l.Trials > 0 && finite(l.Value) {
-			measured = whole(unit.Value(l.Value, u))
+			measured = layout.Whole(unit.Value(l.Value, u))
 			if finite(l.Low) && finite(l.High) && (l.Low != 0 || l.High != 0) {
 				shown = true
-				measured += " (" + whole(unit.Value(l.Low, u)+" to "+unit.Value(l.High, u)) + ")"
+				measured += " (" + layout.Whole(unit.Value(l.Low, u)+" to "+unit.Value(l.High, u)) + ")"
 			}
 		}
-		var word cell
+		var word layout.Cell
 		switch l.Verdict {
 		case hakaru.Meets:
-			word = cell{"meets", plain}
+			word = layout.Cell{Text: "meets"}
 		case hakaru.Violates:
-			word = cell{"violates", bad}
+			word = layout.Cell{Text: "violates", Tone: layout.Bad}
 		default:
-			word = cell{"not shown", doubtful}
+			word = layout.Cell{Text: "not shown", Tone: layout.Doubtful}
 			if l.Reason != "" {
-				word.text += ": " + l.Reason
+				word.Text += ": " + l.Reason
 			}
 		}
-		t.rows = append(t.rows, []cell{{text: text}, {text: who}, {text: measured}, word})
+		t.Rows = append(t.Rows, []layout.Cell{{Text: text}, {Text: who}, {Text: measured}, word})
 	}
 	var notes []string
 	if shown {
-		notes = append(notes, fmt.Sprintf("Intervals are %s over trials.", whole(unit.Share(0.95))))
+		notes = append(notes, fmt.Sprintf("Intervals are %s over trials.", layout.Whole(unit.Share(0.95))))
 	}
 	if implied {
 		notes = append(notes, "* is not in the file: it holds wherever no other limit on errors is written.")
 	}
 	if len(notes) == 0 {
-		return []part{t}
+		return []layout.Part{t}
 	}
-	return []part{t, &paragraph{strings.Join(notes, " "), faint}}
+	return []layout.Part{t, &layout.Paragraph{Text: strings.Join(notes, " "), Tone: layout.Faint}}
 }
 
 // limitGroup is a row of the table of limits: one result, or the worst of all

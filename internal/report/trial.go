@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/layout"
+	"hakaru/internal/redact"
 	"hakaru/internal/unit"
 )
 
 // trialDocument is one trial in full.
-func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) document {
-	var d document
+func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) layout.Document {
+	var d layout.Document
 	who := fmt.Sprintf("Trial %d of run %s: %s", r.Seq, run.ID, r.Variant)
 	if len(r.At) > 0 {
 		who += " at " + hakaru.AtKey(r.At)
@@ -19,13 +21,13 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) doc
 	if r.Attempt > 1 {
 		who += fmt.Sprintf(", re-run %d", r.Attempt-1)
 	}
-	d.add("", append([]part{&paragraph{who + ".", strong}}, trialVoid(r.Void)...)...)
+	d.Add("", append([]layout.Part{&layout.Paragraph{Text: who + ".", Tone: layout.Strong}}, trialVoid(r.Void)...)...)
 
-	var f facts
+	var f layout.Facts
 	say := func(name, value string) { f = append(f, [2]string{name, value}) }
 	say("begun", r.Started.Format("2006-01-02 15:04:05.000 MST"))
-	say("took", whole(unit.Duration(r.Took))+fmt.Sprintf(" (ready after %s, stopped in %s)", whole(unit.Duration(r.StartTook)), whole(unit.Duration(r.StopTook))))
-	say("window", fmt.Sprintf("%s after %s of warm-up", whole(unit.Duration(r.Window)), whole(unit.Duration(r.WarmUp))))
+	say("took", layout.Whole(unit.Duration(r.Took))+fmt.Sprintf(" (ready after %s, stopped in %s)", layout.Whole(unit.Duration(r.StartTook)), layout.Whole(unit.Duration(r.StopTook))))
+	say("window", fmt.Sprintf("%s after %s of warm-up", layout.Whole(unit.Duration(r.Window)), layout.Whole(unit.Duration(r.WarmUp))))
 	if r.Host != "" {
 		say("host", r.Host)
 	}
@@ -36,94 +38,94 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) doc
 		}
 		say("settings", strings.Join(set, ", "))
 	}
-	d.add("", f)
-	d.add("Measured", measured(r)...)
-	d.add("Settings in force", trialProofs(r)...)
-	var warnings bullets
+	d.Add("", f)
+	d.Add("Measured", measured(r)...)
+	d.Add("Settings in force", trialProofs(r)...)
+	var warnings layout.Bullets
 	for _, w := range r.Warnings {
-		warnings = append(warnings, cell{w.Message, doubtful})
+		warnings = append(warnings, layout.Cell{Text: w.Message, Tone: layout.Doubtful})
 	}
 	if len(warnings) > 0 {
-		d.add("Doubt", warnings)
+		d.Add("Doubt", warnings)
 	}
-	d.add("Half-seconds", series(r)...)
+	d.Add("Half-seconds", series(r)...)
 	for _, o := range outputs {
 		title := "Output of " + o.Service
 		if o.Cut > 0 {
 			title += fmt.Sprintf(" (%s cut from the middle)", unit.Bytes(float64(o.Cut)))
 		}
 		if o.Text == "" {
-			d.add(title, &paragraph{"It wrote nothing.", faint})
+			d.Add(title, &layout.Paragraph{Text: "It wrote nothing.", Tone: layout.Faint})
 			continue
 		}
-		d.add(title, &block{"", o.Text})
+		d.Add(title, &layout.Block{Text: o.Text})
 	}
 	return d
 }
 
-func trialVoid(v *hakaru.Void) []part {
+func trialVoid(v *hakaru.Void) []layout.Part {
 	if v == nil {
 		return nil
 	}
-	return []part{&paragraph{"Void: " + voidReason(v.Reason) + because(v), bad}}
+	return []layout.Part{&layout.Paragraph{Text: "Void: " + voidReason(v.Reason) + because(v), Tone: layout.Bad}}
 }
 
-func measured(r hakaru.Result) []part {
-	var f facts
+func measured(r hakaru.Result) []layout.Part {
+	var f layout.Facts
 	for _, m := range r.Measurements {
 		name := metricName(m.Metric)
 		if m.Of != "" {
 			name += " of " + m.Of
 		}
-		f = append(f, [2]string{name, whole(unit.Value(m.Value, m.Unit))})
+		f = append(f, [2]string{name, layout.Whole(unit.Value(m.Value, m.Unit))})
 	}
 	if len(f) == 0 {
-		return []part{&paragraph{"Nothing was measured.", faint}}
+		return []layout.Part{&layout.Paragraph{Text: "Nothing was measured.", Tone: layout.Faint}}
 	}
-	return []part{f}
+	return []layout.Part{f}
 }
 
-func trialProofs(r hakaru.Result) []part {
+func trialProofs(r hakaru.Result) []layout.Part {
 	if len(r.Proofs) == 0 {
 		return nil
 	}
-	t := &table{head: []string{"setting", "asked", "found", "by", "at", "holds"}, right: make([]bool, 6)}
+	t := &layout.Table{Head: []string{"setting", "asked", "found", "by", "at", "holds"}, Right: make([]bool, 6)}
 	for _, p := range r.Proofs {
 		name := p.Setting
 		if p.Service != "" {
 			name = p.Service + "." + name
 		}
-		if Secret(p.Setting) {
+		if redact.Secret(p.Setting) {
 			p.Asked, p.Found = hide(p.Asked), hide(p.Found)
 		}
-		holds := cell{text: "yes", tone: good}
+		holds := layout.Cell{Text: "yes", Tone: layout.Good}
 		switch p.Holds {
 		case hakaru.No:
-			holds = cell{"no", bad}
+			holds = layout.Cell{Text: "no", Tone: layout.Bad}
 		case hakaru.NotProved:
-			holds = cell{"not proved", doubtful}
+			holds = layout.Cell{Text: "not proved", Tone: layout.Doubtful}
 		}
-		t.rows = append(t.rows, []cell{{text: name}, {text: orNothing(p.Asked)}, {text: orNothing(p.Found)}, {text: p.Source}, {text: string(p.When)}, holds})
+		t.Rows = append(t.Rows, []layout.Cell{{Text: name}, {Text: orNothing(p.Asked)}, {Text: orNothing(p.Found)}, {Text: p.Source}, {Text: string(p.When)}, holds})
 	}
-	return []part{t}
+	return []layout.Part{t}
 }
 
 // series is what came in each bucket, warm-up marked: a trend in the window, or
 // a stall, can be seen at a glance.
-func series(r hakaru.Result) []part {
+func series(r hakaru.Result) []layout.Part {
 	if len(r.Buckets) == 0 {
 		return nil
 	}
-	t := &table{head: []string{"from", "good", "bad", ""}, right: []bool{true, true, true, false}}
+	t := &layout.Table{Head: []string{"from", "good", "bad", ""}, Right: []bool{true, true, true, false}}
 	for _, b := range r.Buckets {
-		note := cell{}
+		note := layout.Cell{}
 		if b.At < r.WarmUp {
-			note = cell{"warm-up", faint}
+			note = layout.Cell{Text: "warm-up", Tone: layout.Faint}
 		}
 		for _, kind := range sortedKeys(b.Kinds) {
-			note.text = strings.TrimPrefix(fmt.Sprintf("%s, %d %s", note.text, b.Kinds[kind], kind), ", ")
+			note.Text = strings.TrimPrefix(fmt.Sprintf("%s, %d %s", note.Text, b.Kinds[kind], kind), ", ")
 		}
-		t.rows = append(t.rows, []cell{{text: whole(unit.Duration(b.At))}, {text: fmt.Sprint(b.Good)}, {text: fmt.Sprint(b.Bad)}, note})
+		t.Rows = append(t.Rows, []layout.Cell{{Text: layout.Whole(unit.Duration(b.At))}, {Text: fmt.Sprint(b.Good)}, {Text: fmt.Sprint(b.Bad)}, note})
 	}
-	return []part{t}
+	return []layout.Part{t}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/layout"
 	"hakaru/internal/render"
 	"hakaru/internal/unit"
 )
@@ -17,23 +18,23 @@ import (
 // error of the writer is kept; the rest is then not written.
 type Try struct {
 	w     io.Writer
-	style Style
+	style layout.Style
 	err   error
 }
 
 // NewTry returns a Try that writes onto w.
-func NewTry(w io.Writer, style Style) *Try { return &Try{w: w, style: style} }
+func NewTry(w io.Writer, style layout.Style) *Try { return &Try{w: w, style: style} }
 
 // Err is the first error in writing.
 func (t *Try) Err() error { return t.err }
 
-func (t *Try) show(title string, parts ...part) {
+func (t *Try) show(title string, parts ...layout.Part) {
 	if t.err != nil || len(parts) == 0 {
 		return
 	}
-	var d document
-	d.add(title, parts...)
-	if t.err = renderText(t.w, d, t.style); t.err == nil {
+	var d layout.Document
+	d.Add(title, parts...)
+	if t.err = layout.Text(t.w, d, t.style); t.err == nil {
 		_, t.err = io.WriteString(t.w, "\n")
 	}
 }
@@ -44,16 +45,18 @@ func (t *Try) Spec(b hakaru.Bundle, load hakaru.LoadSpec) {
 	if at := hakaru.AtKey(b.Trial.At); at != "" {
 		title += " at " + at
 	}
-	parts := append([]part{loadFacts(load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
+	parts := append([]layout.Part{loadFacts(load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
 	t.show(title, parts...)
 }
 
 // Stage names the part of the trial that begins.
-func (t *Try) Stage(stage string) { t.show("", &paragraph{text: "… " + stage, tone: faint}) }
+func (t *Try) Stage(stage string) {
+	t.show("", &layout.Paragraph{Text: "… " + stage, Tone: layout.Faint})
+}
 
 // Place shows what is up, under which process ids and addresses.
 func (t *Try) Place(p hakaru.Place) {
-	var f facts
+	var f layout.Facts
 	for _, name := range slices.Sorted(maps.Keys(p.Names)) {
 		if !strings.Contains(name, ".") {
 			f = append(f, [2]string{"{" + name + "}", p.Names[name]})
@@ -73,12 +76,12 @@ func (t *Try) Proofs(proofs []hakaru.Proof) {
 	if len(proofs) == 0 {
 		return
 	}
-	table := &table{head: []string{"setting", "asked", "found", "holds", "source"}, right: make([]bool, 5)}
+	table := &layout.Table{Head: []string{"setting", "asked", "found", "holds", "source"}, Right: make([]bool, 5)}
 	for _, p := range proofs {
-		tone := map[hakaru.Held]tone{hakaru.Yes: good, hakaru.No: bad, hakaru.NotProved: doubtful}[p.Holds]
-		table.rows = append(table.rows, []cell{
-			{p.Setting, plain}, {p.Asked, plain}, {p.Found, plain},
-			{strings.ReplaceAll(p.Holds.String(), "_", " "), tone}, {p.Source, faint},
+		tone := map[hakaru.Held]layout.Tone{hakaru.Yes: layout.Good, hakaru.No: layout.Bad, hakaru.NotProved: layout.Doubtful}[p.Holds]
+		table.Rows = append(table.Rows, []layout.Cell{
+			{Text: p.Setting}, {Text: p.Asked}, {Text: p.Found},
+			{Text: strings.ReplaceAll(p.Holds.String(), "_", " "), Tone: tone}, {Text: p.Source, Tone: layout.Faint},
 		})
 	}
 	t.show(fmt.Sprintf("In force (at %s)", proofs[0].When), table)
@@ -88,36 +91,36 @@ func (t *Try) Proofs(proofs []hakaru.Proof) {
 // wrote.
 func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Exit, outputs []hakaru.Output) {
 	if r.Void == nil {
-		t.show("This trial would count", &paragraph{text: "Nothing speaks against it.", tone: good})
+		t.show("This trial would count", &layout.Paragraph{Text: "Nothing speaks against it.", Tone: layout.Good})
 	} else {
-		parts := []part{&paragraph{text: r.Void.Evidence, tone: bad}}
+		parts := []layout.Part{&layout.Paragraph{Text: r.Void.Evidence, Tone: layout.Bad}}
 		if r.Void.Hint != "" {
-			parts = append(parts, &paragraph{text: "hint: " + r.Void.Hint})
+			parts = append(parts, &layout.Paragraph{Text: "hint: " + r.Void.Hint})
 		}
 		t.show("This trial would be void ("+strings.ReplaceAll(string(r.Void.Reason), "_", " ")+")", parts...)
 	}
 	if len(r.Measurements) > 0 {
-		table := &table{head: []string{"measured", "of", "value"}, right: []bool{false, false, true}}
+		table := &layout.Table{Head: []string{"measured", "of", "value"}, Right: []bool{false, false, true}}
 		for _, m := range r.Measurements {
-			table.rows = append(table.rows, []cell{{string(m.Metric), plain}, {m.Of, plain}, {unit.Value(m.Value, m.Unit), plain}})
+			table.Rows = append(table.Rows, []layout.Cell{{Text: string(m.Metric)}, {Text: m.Of}, {Text: unit.Value(m.Value, m.Unit)}})
 		}
 		t.show("Figures", table)
 	}
-	var doubts bullets
+	var doubts layout.Bullets
 	for _, w := range r.Warnings {
-		doubts = append(doubts, cell{w.Message, doubtful})
+		doubts = append(doubts, layout.Cell{Text: w.Message, Tone: layout.Doubtful})
 	}
 	if len(doubts) > 0 {
 		t.show("Doubt", doubts)
 	}
-	var bads bullets
+	var bads layout.Bullets
 	for _, s := range samples {
-		bads = append(bads, cell{strings.ReplaceAll(string(s.Kind), "_", " ") + ": " + s.Text, bad})
+		bads = append(bads, layout.Cell{Text: strings.ReplaceAll(string(s.Kind), "_", " ") + ": " + s.Text, Tone: layout.Bad})
 	}
 	if len(bads) > 0 {
 		t.show("The first bad answers", bads)
 	}
-	f := facts{{"start", unit.Duration(r.StartTook)}, {"stop", unit.Duration(r.StopTook)}, {"in all", unit.Duration(r.Took)}}
+	f := layout.Facts{{"start", unit.Duration(r.StartTook)}, {"stop", unit.Duration(r.StopTook)}, {"in all", unit.Duration(r.Took)}}
 	for _, e := range exits {
 		state := e.State
 		if e.Forced {
@@ -134,7 +137,7 @@ func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Ex
 		if strings.TrimSpace(o.Text) == "" {
 			continue
 		}
-		t.show(title, &block{text: ends(o.Text, outputEnds)})
+		t.show(title, &layout.Block{Text: ends(o.Text, outputEnds)})
 	}
 }
 

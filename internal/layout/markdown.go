@@ -1,4 +1,4 @@
-package report
+package layout
 
 import (
 	"bufio"
@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// renderMarkdown lays a document out as GitHub's Markdown.
-func renderMarkdown(w io.Writer, d document) error {
+// Markdown lays a document out as GitHub's Markdown. The document's texts are
+// made safe first, in place.
+func Markdown(w io.Writer, d Document) error {
 	d.safe()
 	out := bufio.NewWriter(w) // keeps the first error; Flush reports it
 	line := func(s string) {
-		out.WriteString(strings.ReplaceAll(s, nbsp, " "))
+		out.WriteString(Flat(s))
 		out.WriteByte('\n')
 	}
 	for i, s := range d {
@@ -27,48 +28,48 @@ func renderMarkdown(w io.Writer, d document) error {
 				line("")
 			}
 			switch p := p.(type) {
-			case *paragraph:
-				text := escape(p.text)
-				if p.tone == strong {
+			case *Paragraph:
+				text := escape(p.Text)
+				if p.Tone == Strong {
 					text = "**" + text + "**"
 				}
 				line(text)
-			case bullets:
+			case Bullets:
 				for _, c := range p {
-					line("- " + escape(c.text))
+					line("- " + escape(c.Text))
 				}
-			case facts:
+			case Facts:
 				for _, f := range p {
 					line("- " + escape(f[0]) + ": " + escape(f[1]))
 				}
-			case *block:
+			case *Block:
 				fence := "```"
-				for strings.Contains(p.text, fence) {
+				for strings.Contains(p.Text, fence) {
 					fence += "`"
 				}
-				line(fence + p.language)
-				line(strings.TrimRight(p.text, "\n"))
+				line(fence + p.Language)
+				line(strings.TrimRight(p.Text, "\n"))
 				line(fence)
-			case *table:
-				if p.title != "" {
-					line("**" + escape(p.title) + "**")
+			case *Table:
+				if p.Title != "" {
+					line("**" + escape(p.Title) + "**")
 					line("")
 				}
 				row := func(cells []string) { line("| " + strings.Join(cells, " | ") + " |") }
-				head, rule := make([]string, len(p.head)), make([]string, len(p.head))
-				for i, h := range p.head {
+				head, rule := make([]string, len(p.Head)), make([]string, len(p.Head))
+				for i, h := range p.Head {
 					head[i], rule[i] = escape(h), "---"
-					if p.right[i] {
+					if p.Right[i] {
 						rule[i] = "---:"
 					}
 				}
 				row(head)
 				row(rule)
-				for _, r := range p.rows {
+				for _, r := range p.Rows {
 					cells := make([]string, len(r))
 					for i, c := range r {
-						cells[i] = escape(c.text)
-						if c.tone == good || c.tone == bad {
+						cells[i] = escape(c.Text)
+						if c.Tone == Good || c.Tone == Bad {
 							cells[i] = "**" + cells[i] + "**"
 						}
 					}

@@ -1,4 +1,4 @@
-package report
+package redact
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRedact(t *testing.T) {
+func TestText(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		// ini, my.cnf
 		{"ini", "[client]\nuser = root\npassword = hunter2\nport=3306", "[client]\nuser = root\npassword = ***\nport=3306"},
@@ -59,11 +59,11 @@ func TestRedact(t *testing.T) {
 		{"several on a line", "a password=x token=y b", "a password=*** token=*** b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Redact(c.in)
+			got := Text(c.in)
 			if got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
-			if again := Redact(got); again != got {
+			if again := Text(got); again != got {
 				t.Errorf("twice %q\nonce  %q", again, got)
 			}
 		})
@@ -82,36 +82,36 @@ func TestNotRedacted(t *testing.T) {
 		"innodb_buffer_pool_size=1G", "keyring: /x", "author: me", "hotkey_count=3", "compass: north", "ssh -p22 host", "bypass = 1",
 		"first, second and third", "password:", "monkey=1", "Uwsgi: master process (pid: 12)", "session.token_bucket: 5",
 	} {
-		if got := Redact(text); got != text {
+		if got := Text(text); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 }
 
-// TestRedactProperties: whatever stands around it, a marked secret does not
+// TestTextProperties: whatever stands around it, a marked secret does not
 // leave, and redacting twice is redacting once.
-func TestRedactProperties(t *testing.T) {
+func TestTextProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		around := rapid.StringMatching(`[ -~\n]{0,40}`)
 		secret := rapid.StringMatching(`[A-Za-z0-9+/$!%^*.]{0,6}GEHEIM[A-Za-z0-9+/$!%^*.]{0,6}`).Draw(t, "secret")
 		form := rapid.SampledFrom([]string{"password = %\n", "DB_PASSWORD=%\n", "password: %\n", `"password": "%"` + "\n", "Authorization: Bearer %\n"}).Draw(t, "form")
 		text := around.Draw(t, "before") + "\n" + strings.ReplaceAll(form, "%", secret) + around.Draw(t, "after")
-		got := Redact(text)
+		got := Text(text)
 		if strings.Contains(got, "GEHEIM") {
 			t.Fatalf("%q became %q", text, got)
 		}
-		if again := Redact(got); again != got {
+		if again := Text(got); again != got {
 			t.Fatalf("once  %q\ntwice %q", got, again)
 		}
 	})
 }
 
-func FuzzRedact(f *testing.F) {
+func FuzzText(f *testing.F) {
 	f.Add("password = x\npassword: |\n  a\n")
 	f.Add("mysql -pabc \\\"password\\\":\\\"")
 	f.Fuzz(func(t *testing.T, text string) {
-		once := Redact(text)
-		if twice := Redact(once); twice != once {
+		once := Text(text)
+		if twice := Text(once); twice != once {
 			t.Errorf("%q: once %q, twice %q", text, once, twice)
 		}
 	})

@@ -1,4 +1,14 @@
-package report
+// Package redact takes secrets out of texts that leave: reports, diffs, what a
+// service wrote, errors on a terminal.
+//
+// It takes a text of any kind (a config, an environment, a command line, a
+// header, a URL, a log) and gives it back with a mask where a value stands under
+// a name that tells of a secret; and it tells of a name alone whether its value
+// is one.
+//
+// It finds no secret that has no name, changes nothing that is stored, and does
+// not replace control characters (layout does, before).
+package redact
 
 import (
 	"regexp"
@@ -7,22 +17,22 @@ import (
 	"unicode"
 )
 
-// Redacted stands for a secret.
-const Redacted = "***"
+// Mask stands for a secret.
+const Mask = "***"
 
-// Redact replaces what looks like a secret in a config, an environment, a
+// Text replaces what looks like a secret in a config, an environment, a
 // command line, a header, a URL, or the output of a service. It goes by the
 // name that a value stands under, so it cannot find a secret without a name;
 // where in doubt about how far a value reaches it takes more. Redacting twice
 // changes nothing more. The store keeps the original.
-func Redact(text string) string {
+func Text(text string) string {
 	if text == "" {
 		return text
 	}
-	text = privateKey.ReplaceAllString(text, "${1}\n"+Redacted+"\n${2}")
-	text = urlPassword.ReplaceAllString(text, "${1}"+Redacted+"@")
-	text = dataSource.ReplaceAllString(text, "${1}"+Redacted+"${2}")
-	text = identifiedBy.ReplaceAllString(text, "${1}'"+Redacted+"'")
+	text = privateKey.ReplaceAllString(text, "${1}\n"+Mask+"\n${2}")
+	text = urlPassword.ReplaceAllString(text, "${1}"+Mask+"@")
+	text = dataSource.ReplaceAllString(text, "${1}"+Mask+"${2}")
+	text = identifiedBy.ReplaceAllString(text, "${1}'"+Mask+"'")
 	text = replaceOn(mysqlProgram, mysqlFlag, text)
 	text = replaceOn(userProgram, userFlag, text)
 	text = spacedLine.ReplaceAllStringFunc(text, func(line string) string {
@@ -30,7 +40,7 @@ func Redact(text string) string {
 		if !Secret(m[2]) || harmless(m[2], m[4]) {
 			return line
 		}
-		return m[1] + m[2] + m[3] + Redacted + m[5]
+		return m[1] + m[2] + m[3] + Mask + m[5]
 	})
 	text = spacedFlag.ReplaceAllStringFunc(text, func(flag string) string {
 		m := spacedFlag.FindStringSubmatch(flag)
@@ -41,9 +51,9 @@ func Redact(text string) string {
 		if strings.HasSuffix(m[4], ")") && !strings.Contains(m[4], "(") { // of the sentence around it
 			end = ")"
 		}
-		return m[1] + m[2] + m[3] + Redacted + end
+		return m[1] + m[2] + m[3] + Mask + end
 	})
-	return redactNamed(text)
+	return maskNamed(text)
 }
 
 var (
@@ -76,15 +86,15 @@ func replaceOn(program, flag *regexp.Regexp, text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
 		if at := program.FindStringIndex(l); at != nil {
-			lines[i] = l[:at[1]] + flag.ReplaceAllString(l[at[1]:], "${1}"+Redacted)
+			lines[i] = l[:at[1]] + flag.ReplaceAllString(l[at[1]:], "${1}"+Mask)
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// redactNamed replaces the values of secret names: name=value, name: value,
+// maskNamed replaces the values of secret names: name=value, name: value,
 // "name": "value", in configs, environments, queries and logs.
-func redactNamed(text string) string {
+func maskNamed(text string) string {
 	var b strings.Builder
 	done := 0 // text before it is written
 	for at := 0; at < len(text); {
@@ -107,7 +117,7 @@ func redactNamed(text string) string {
 			continue
 		}
 		b.WriteString(text[done:from])
-		b.WriteString(Redacted)
+		b.WriteString(Mask)
 		done, at = to, to
 	}
 	b.WriteString(text[done:])
@@ -117,6 +127,10 @@ func redactNamed(text string) string {
 var headers = map[string]bool{
 	"authorization": true, "proxy-authorization": true, "http_authorization": true, "cookie": true, "set-cookie": true,
 }
+
+// Header reports whether the value of an HTTP header of this name is to be
+// redacted.
+func Header(name string) bool { return headers[strings.ToLower(name)] || Secret(name) }
 
 // extent finds where the value of a secret name begins and ends. start is where
 // the name begins, value where its value may.
@@ -201,7 +215,7 @@ var reference = regexp.MustCompile(`^\$?\{[A-Za-z_][\w.]*\}$`)
 func harmless(name, value string) bool {
 	value = strings.TrimRight(value, ",;")
 	switch strings.ToLower(value) {
-	case "", "true", "false", "on", "off", "yes", "no", "null", "none", "nil", "~", Redacted, "|", ">":
+	case "", "true", "false", "on", "off", "yes", "no", "null", "none", "nil", "~", Mask, "|", ">":
 		return true
 	}
 	if reference.MatchString(value) {

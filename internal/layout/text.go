@@ -1,4 +1,4 @@
-package report
+package layout
 
 import (
 	"bufio"
@@ -8,8 +8,22 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// renderText lays a document out for a terminal.
-func renderText(w io.Writer, d document, style Style) error {
+// Style is how a text is to look on the terminal.
+type Style struct {
+	Color bool
+	Width int // columns; 0: 80
+}
+
+func (s Style) width() int {
+	if s.Width <= 0 {
+		return 80
+	}
+	return max(s.Width, 40)
+}
+
+// Text lays a document out for a terminal. The document's texts are made safe
+// first, in place.
+func Text(w io.Writer, d Document, style Style) error {
 	d.safe()
 	t := &textWriter{w: bufio.NewWriter(w), style: style}
 	for i, s := range d {
@@ -18,11 +32,11 @@ func renderText(w io.Writer, d document, style Style) error {
 		}
 		indent := ""
 		if s.title != "" {
-			t.line(t.paint(strong, s.title))
+			t.line(t.paint(Strong, s.title))
 			indent = "  "
 		}
 		for j, p := range s.parts {
-			if _, isTable := p.(*table); j > 0 && isTable {
+			if _, isTable := p.(*Table); j > 0 && isTable {
 				t.line("")
 			}
 			t.part(p, indent)
@@ -37,29 +51,29 @@ type textWriter struct {
 }
 
 func (t *textWriter) line(s string) {
-	s = strings.ReplaceAll(strings.TrimRight(s, " "), nbsp, " ")
+	s = Flat(strings.TrimRight(s, " "))
 	t.w.WriteString(s)
 	t.w.WriteByte('\n')
 }
 
-func (t *textWriter) part(p part, indent string) {
+func (t *textWriter) part(p Part, indent string) {
 	width := t.style.width()
 	switch p := p.(type) {
-	case *paragraph:
-		for _, l := range wrap(p.text, width-len(indent)) {
-			t.line(indent + t.paint(p.tone, l))
+	case *Paragraph:
+		for _, l := range wrap(p.Text, width-len(indent)) {
+			t.line(indent + t.paint(p.Tone, l))
 		}
-	case bullets:
+	case Bullets:
 		for _, c := range p {
-			for i, l := range wrap(c.text, width-len(indent)-2) {
+			for i, l := range wrap(c.Text, width-len(indent)-2) {
 				mark := "- "
 				if i > 0 {
 					mark = "  "
 				}
-				t.line(indent + mark + t.paint(c.tone, l))
+				t.line(indent + mark + t.paint(c.Tone, l))
 			}
 		}
-	case facts:
+	case Facts:
 		name := 0
 		for _, f := range p {
 			name = max(name, lipgloss.Width(f[0]))
@@ -70,39 +84,39 @@ func (t *textWriter) part(p part, indent string) {
 				if i == 0 {
 					label = f[0]
 				}
-				t.line(indent + t.paint(faint, pad(label, name, false)) + "  " + l)
+				t.line(indent + t.paint(Faint, pad(label, name, false)) + "  " + l)
 			}
 		}
-	case *block:
-		for l := range strings.SplitSeq(strings.TrimRight(p.text, "\n"), "\n") {
-			tone := plain
-			if p.language == "diff" {
+	case *Block:
+		for l := range strings.SplitSeq(strings.TrimRight(p.Text, "\n"), "\n") {
+			tone := Plain
+			if p.Language == "diff" {
 				switch {
 				case strings.HasPrefix(l, "+"):
-					tone = good
+					tone = Good
 				case strings.HasPrefix(l, "-"):
-					tone = bad
+					tone = Bad
 				case strings.HasPrefix(l, "@@"):
-					tone = faint
+					tone = Faint
 				}
 			}
 			t.line(indent + t.paint(tone, l))
 		}
-	case *table:
+	case *Table:
 		t.table(p, indent)
 	}
 }
 
-func (t *textWriter) table(p *table, indent string) {
-	if p.title != "" {
-		t.line(indent + t.paint(strong, p.title))
+func (t *textWriter) table(p *Table, indent string) {
+	if p.Title != "" {
+		t.line(indent + t.paint(Strong, p.Title))
 	}
 	const gap = 2
-	widths := fit(p, t.style.width()-len(indent)-gap*(len(p.head)-1))
-	row := func(cells []cell) {
+	widths := fit(p, t.style.width()-len(indent)-gap*(len(p.Head)-1))
+	row := func(cells []Cell) {
 		lines, height := make([][]string, len(cells)), 0
 		for i, c := range cells {
-			lines[i] = wrap(c.text, widths[i])
+			lines[i] = wrap(c.Text, widths[i])
 			height = max(height, len(lines[i]))
 		}
 		for n := range height {
@@ -116,25 +130,25 @@ func (t *textWriter) table(p *table, indent string) {
 				if i > 0 {
 					b.WriteString(strings.Repeat(" ", gap))
 				}
-				b.WriteString(t.paintPadded(c.tone, text, widths[i], p.right[i]))
+				b.WriteString(t.paintPadded(c.Tone, text, widths[i], p.Right[i]))
 			}
 			t.line(b.String())
 		}
 	}
-	head := make([]cell, len(p.head))
-	for i, h := range p.head {
-		head[i] = cell{h, faint}
+	head := make([]Cell, len(p.Head))
+	for i, h := range p.Head {
+		head[i] = Cell{h, Faint}
 	}
 	row(head)
-	for _, r := range p.rows {
+	for _, r := range p.Rows {
 		row(r)
 	}
 }
 
 // fit gives each column the width of its longest text, and takes from the
 // widest ones, down to their longest word, until the table fits.
-func fit(p *table, width int) []int {
-	n := len(p.head)
+func fit(p *Table, width int) []int {
+	n := len(p.Head)
 	want, least := make([]int, n), make([]int, n)
 	see := func(i int, text string) {
 		want[i] = max(want[i], lipgloss.Width(text))
@@ -142,12 +156,12 @@ func fit(p *table, width int) []int {
 			least[i] = max(least[i], lipgloss.Width(word))
 		}
 	}
-	for i, h := range p.head {
+	for i, h := range p.Head {
 		see(i, h)
 	}
-	for _, r := range p.rows {
+	for _, r := range p.Rows {
 		for i, c := range r {
-			see(i, c.text)
+			see(i, c.Text)
 		}
 	}
 	for {
@@ -195,7 +209,7 @@ func pad(text string, width int, right bool) string {
 	return text + blank
 }
 
-func (t *textWriter) paintPadded(tone tone, text string, width int, right bool) string {
+func (t *textWriter) paintPadded(tone Tone, text string, width int, right bool) string {
 	blank := strings.Repeat(" ", max(0, width-lipgloss.Width(text)))
 	if right {
 		return blank + t.paint(tone, text)
@@ -205,21 +219,21 @@ func (t *textWriter) paintPadded(tone tone, text string, width int, right bool) 
 
 // paint colours with the terminal's own sixteen colours, so that they suit its
 // background. No meaning is carried by colour alone.
-func (t *textWriter) paint(tone tone, text string) string {
+func (t *textWriter) paint(tone Tone, text string) string {
 	if !t.style.Color || text == "" {
 		return text
 	}
 	s := lipgloss.NewStyle().TabWidth(lipgloss.NoTabConversion)
 	switch tone {
-	case strong:
+	case Strong:
 		s = s.Bold(true)
-	case good:
+	case Good:
 		s = s.Foreground(lipgloss.Green)
-	case bad:
+	case Bad:
 		s = s.Foreground(lipgloss.Red)
-	case doubtful:
+	case Doubtful:
 		s = s.Foreground(lipgloss.Yellow)
-	case faint:
+	case Faint:
 		s = s.Faint(true)
 	default:
 		return text
