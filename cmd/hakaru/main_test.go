@@ -64,7 +64,12 @@ func isolated(dir string) []string {
 }
 
 func TestScripts(t *testing.T) {
+	root := filepath.Join(filepath.Dir(program), "scripts") // removed with the program
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	testscript.RunT(inTurn{t}, testscript.Params{
+		WorkdirRoot:   root,
 		Dir:           filepath.Join("testdata", "script"),
 		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
