@@ -41,7 +41,9 @@ var floors = []struct {
 	{1, "internal/plan/simulate", []string{"internal/compare", "internal/plan"}, nil},
 	{1, "internal/diagnose", []string{"internal/measure"}, nil},
 	{1, "internal/layout", nil, []string{"charm.land/lipgloss/v2"}},
-	{1, "internal/report", []string{"internal/compare", "internal/layout", "internal/render"}, nil},
+	{1, "internal/wording", []string{"internal/layout"}, nil},
+	{1, "internal/rehearsal", []string{"internal/layout", "internal/render", "internal/wording"}, nil},
+	{1, "internal/report", []string{"internal/compare", "internal/layout", "internal/wording"}, nil},
 	{1, "internal/refserver/config", nil, nil},
 
 	{2, "internal/watch/kernel", nil, nil},

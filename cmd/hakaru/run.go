@@ -15,8 +15,8 @@ import (
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
+	"hakaru/internal/rehearsal"
 	"hakaru/internal/render"
-	"hakaru/internal/report"
 	"hakaru/internal/store"
 )
 
@@ -268,7 +268,7 @@ func (e *notBuilt) Hint() string {
 func (d *door) dryRun(exp *hakaru.Experiment) error {
 	per := campaign.Guess(exp)
 	atMost, trials := plan.Estimate(exp, per)
-	return report.Outline(d.stdout, report.OutlineInput{
+	return rehearsal.Outline(d.stdout, rehearsal.Input{
 		Experiment: *exp, Blocks: plan.Outline(exp), Trials: trials, PerTrial: per, AtMost: atMost,
 		Render: func(variant string, at map[string]string) (hakaru.Bundle, hakaru.LoadSpec, error) {
 			bundle, load, _, err := render.Trial(exp, variant, at)

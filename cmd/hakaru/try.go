@@ -13,7 +13,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/campaign"
-	"hakaru/internal/report"
+	"hakaru/internal/rehearsal"
 	"hakaru/internal/trial"
 )
 
@@ -89,7 +89,7 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	show := report.NewTry(d.stdout, d.style())
+	show := rehearsal.NewTry(d.stdout, d.style())
 	show.Spec(spec.Bundle, spec.Load)
 	out, err := trial.Run(ctx, spec, service, load, trial.Sight{
 		Stage:  func(s trial.Stage) { show.Stage(string(s)) },

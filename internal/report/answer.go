@@ -11,6 +11,7 @@ import (
 	"hakaru/internal/compare"
 	"hakaru/internal/layout"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // headline is the answer: one sentence, and where there are strata one for
@@ -66,7 +67,7 @@ func (x *index) answer() string {
 	for i, l := range x.exp.Levels {
 		names[i] = l.Name
 	}
-	over := list(names)
+	over := wording.List(names)
 	if over == "" {
 		over = "stratum"
 	}
@@ -98,7 +99,7 @@ func (x *index) answer() string {
 		}
 		each = append(each, what+" at "+x.at[i])
 	}
-	return "The answer depends on " + over + ": " + list(each) + "."
+	return "The answer depends on " + over + ": " + wording.List(each) + "."
 }
 
 // sentence is the answer in one stratum.
@@ -128,7 +129,7 @@ func (x *index) sentence(i int) string {
 		return fmt.Sprintf("%s differs from %s by more than %s.", the, baseline, x.matters())
 	case compare.StateNoneBetter:
 		if len(s.Excluded) > 0 {
-			return fmt.Sprintf("No variant can be recommended over %s: %s %s better and %s a limit.", baseline, list(s.Excluded), isAre(s.Excluded), plural(s.Excluded, "violates", "violate"))
+			return fmt.Sprintf("No variant can be recommended over %s: %s %s better and %s a limit.", baseline, wording.List(s.Excluded), wording.IsAre(s.Excluded), wording.Plural(s.Excluded, "violates", "violate"))
 		}
 		if len(others) == 1 {
 			return fmt.Sprintf("%s is not better than %s.", the, baseline)
@@ -138,26 +139,17 @@ func (x *index) sentence(i int) string {
 		return x.notEnough(s, at)
 	}
 	if u := x.unusable(baseline, at); u != nil {
-		return fmt.Sprintf("No answer: %s, which the others are compared with, cannot be used: %s (%s).", baseline, voidReason(u.Reason), strings.TrimSuffix(u.Evidence, "."))
+		return fmt.Sprintf("No answer: %s, which the others are compared with, cannot be used: %s (%s).", baseline, wording.VoidReason(u.Reason), strings.TrimSuffix(u.Evidence, "."))
 	}
 	if out := x.unusableNames(at); len(others) > 0 && len(out) == len(others) {
 		u := x.unusable(out[0], at)
-		return fmt.Sprintf("No answer: %s cannot be used: %s (%s).", list(out), voidReason(u.Reason), strings.TrimSuffix(u.Evidence, "."))
+		return fmt.Sprintf("No answer: %s cannot be used: %s (%s).", wording.List(out), wording.VoidReason(u.Reason), strings.TrimSuffix(u.Evidence, "."))
 	}
 	total, void, common := x.voidCount(at)
 	if void == 0 {
 		return "No answer: no block is complete."
 	}
-	return fmt.Sprintf("No answer: %d of %s are void, mostly because %s.", void, count(total, "trial"), voidReason(common))
-}
-
-func isAre(names []string) string { return plural(names, "is", "are") }
-
-func plural(names []string, one, many string) string {
-	if len(names) == 1 {
-		return one
-	}
-	return many
+	return fmt.Sprintf("No answer: %d of %s are void, mostly because %s.", void, wording.Count(total, "trial"), wording.VoidReason(common))
 }
 
 func (x *index) unusableNames(at string) []string {
@@ -200,17 +192,17 @@ func (x *index) notEnough(s compare.Answer, at string) string {
 	}
 	who := ""
 	if len(s.Undecided) > 0 {
-		who = " to tell " + list(s.Undecided) + " from " + x.exp.Baseline
+		who = " to tell " + wording.List(s.Undecided) + " from " + x.exp.Baseline
 	}
 	switch {
 	case looked == 0 && x.Run.Frozen != nil && len(x.Run.Frozen.Looks) > 0:
-		return fmt.Sprintf("Not enough data%s: %s complete, the first comparison is after %d.", who, count(s.Blocks, "block"), x.Run.Frozen.Looks[0])
+		return fmt.Sprintf("Not enough data%s: %s complete, the first comparison is after %d.", who, wording.Count(s.Blocks, "block"), x.Run.Frozen.Looks[0])
 	case looked == 0:
 		return fmt.Sprintf("Not enough data%s: no block was complete.", who)
 	case more > 0:
-		return fmt.Sprintf("Not enough data%s after %s; about %d more would do.", who, count(looked, "block"), more)
+		return fmt.Sprintf("Not enough data%s after %s; about %d more would do.", who, wording.Count(looked, "block"), more)
 	}
-	return fmt.Sprintf("Not enough data%s after %s.", who, count(looked, "block"))
+	return fmt.Sprintf("Not enough data%s after %s.", who, wording.Count(looked, "block"))
 }
 
 // claim words a comparison that is better.
@@ -218,28 +210,28 @@ func (x *index) claim(c *hakaru.Comparison) string {
 	size := strings.TrimLeft(layout.Whole(unit.Change(c.Ratio)), "+-")
 	var what string
 	switch {
-	case times(c) && c.Metric == hakaru.Throughput:
-		what = fmt.Sprintf("serves %s times the throughput of", factor(c.Ratio))
-	case times(c):
-		what = fmt.Sprintf("has %s times the %s of", factor(c.Ratio), metricName(c.Metric))
+	case wording.Times(c) && c.Metric == hakaru.Throughput:
+		what = fmt.Sprintf("serves %s times the throughput of", wording.Factor(c.Ratio))
+	case wording.Times(c):
+		what = fmt.Sprintf("has %s times the %s of", wording.Factor(c.Ratio), wording.Metric(c.Metric))
 	case c.Metric == hakaru.Throughput:
 		what = fmt.Sprintf("serves %s more throughput than", size)
 	case c.Metric == hakaru.CPUPerRequest:
 		what = fmt.Sprintf("uses %s less CPU time per request than", size)
 	case c.Metric.HigherIsBetter():
-		what = fmt.Sprintf("has %s more %s than", size, metricName(c.Metric))
+		what = fmt.Sprintf("has %s more %s than", size, wording.Metric(c.Metric))
 	default:
-		what = fmt.Sprintf("has %s less %s than", size, metricName(c.Metric))
+		what = fmt.Sprintf("has %s less %s than", size, wording.Metric(c.Metric))
 	}
-	between := interval(c)
-	if !times(c) {
+	between := wording.Interval(c)
+	if !wording.Times(c) {
 		between += layout.Nbsp + "%"
 	}
 	sure := ""
 	if f := x.family(); f != "" {
 		sure = "; " + f + " over all comparisons"
 	}
-	return fmt.Sprintf("%s %s %s (%s%s, %s)", c.Other, what, c.Base, between, sure, count(c.Blocks, "block"))
+	return fmt.Sprintf("%s %s %s (%s%s, %s)", c.Other, what, c.Base, between, sure, wording.Count(c.Blocks, "block"))
 }
 
 // beside lists what stands beside the answer of a stratum and may change a
@@ -248,10 +240,10 @@ func (x *index) beside(s compare.Answer) []string {
 	var notes []string
 	at := hakaru.AtKey(s.At)
 	if len(s.Ties) > 0 {
-		notes = append(notes, fmt.Sprintf("%s %s better than %s too, and not distinguished from %s.", list(s.Ties), isAre(s.Ties), x.exp.Baseline, s.Winner))
+		notes = append(notes, fmt.Sprintf("%s %s better than %s too, and not distinguished from %s.", wording.List(s.Ties), wording.IsAre(s.Ties), x.exp.Baseline, s.Winner))
 	}
 	if s.State == compare.StateBetter && len(s.Excluded) > 0 {
-		notes = append(notes, fmt.Sprintf("%s %s better than %s and %s a limit, so not recommended.", list(s.Excluded), isAre(s.Excluded), x.exp.Baseline, plural(s.Excluded, "violates", "violate")))
+		notes = append(notes, fmt.Sprintf("%s %s better than %s and %s a limit, so not recommended.", wording.List(s.Excluded), wording.IsAre(s.Excluded), x.exp.Baseline, wording.Plural(s.Excluded, "violates", "violate")))
 	}
 	if s.State == compare.StateBetter && len(s.Undecided) > 0 {
 		notes = append(notes, x.notEnough(s, at))
@@ -268,27 +260,27 @@ func (x *index) beside(s compare.Answer) []string {
 		notes = append(notes, fmt.Sprintf("It is not shown that %s holds the limit on %s.", s.Winner, metricList(s.NotShown)))
 	}
 	if out := x.unusableNames(at); len(out) > 0 && s.State != compare.StateVoid {
-		notes = append(notes, fmt.Sprintf("%s could not be used, see the void trials.", list(out)))
+		notes = append(notes, fmt.Sprintf("%s could not be used, see the void trials.", wording.List(out)))
 	}
 	if s.Dropped > 0 {
-		notes = append(notes, fmt.Sprintf("%s left out, because %s trials stayed void after all re-runs.", countWere(s.Dropped, "block"), plural(make([]string, s.Dropped), "its", "their")))
+		notes = append(notes, fmt.Sprintf("%s left out, because %s trials stayed void after all re-runs.", countWere(s.Dropped, "block"), wording.Plural(make([]string, s.Dropped), "its", "their")))
 	}
 	return notes
 }
 
 func countWere(n int, noun string) string {
 	if n == 1 {
-		return count(n, noun) + " was"
+		return wording.Count(n, noun) + " was"
 	}
-	return count(n, noun) + " were"
+	return wording.Count(n, noun) + " were"
 }
 
 func metricList(ms []hakaru.Metric) string {
 	names := make([]string, len(ms))
 	for i, m := range ms {
-		names[i] = metricName(m)
+		names[i] = wording.Metric(m)
 	}
-	return list(names)
+	return wording.List(names)
 }
 
 // decided says what is known already where the answer as a whole is open.
@@ -307,10 +299,10 @@ func (x *index) decided(at string) string {
 	}
 	var said []string
 	if len(same) > 0 {
-		said = append(said, fmt.Sprintf("%s %s not differ from %s by more than %s", list(same), plural(same, "does", "do"), baseline, x.matters()))
+		said = append(said, fmt.Sprintf("%s %s not differ from %s by more than %s", wording.List(same), wording.Plural(same, "does", "do"), baseline, x.matters()))
 	}
 	if len(worse) > 0 {
-		said = append(said, fmt.Sprintf("%s %s worse than %s", list(worse), isAre(worse), baseline))
+		said = append(said, fmt.Sprintf("%s %s worse than %s", wording.List(worse), wording.IsAre(worse), baseline))
 	}
 	if len(said) == 0 {
 		return ""
@@ -328,7 +320,7 @@ func (x *index) unfinished() string {
 	}
 	figures := "the first comparison was not reached, so nothing is judged"
 	if looked > 0 {
-		figures = fmt.Sprintf("the figures are those of its last planned comparison, after %s; later trials are not judged", count(looked, "block"))
+		figures = fmt.Sprintf("the figures are those of its last planned comparison, after %s; later trials are not judged", wording.Count(looked, "block"))
 	}
 	switch x.Run.State {
 	case hakaru.RunInterrupted:

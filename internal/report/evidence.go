@@ -10,6 +10,7 @@ import (
 	"hakaru/internal/layout"
 	"hakaru/internal/redact"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // numbers prints trial numbers: "trial 3", "trials 3, 5, 9 and 12 more".
@@ -22,7 +23,7 @@ func numbers(seqs []int) string {
 	if more := len(seqs) - shown; more > 0 {
 		words = append(words, fmt.Sprintf("%d more", more))
 	}
-	return plural(words, "trial", "trials") + " " + list(words)
+	return wording.Plural(words, "trial", "trials") + " " + wording.List(words)
 }
 
 // grouped keeps things that are said several times together, in the order in
@@ -72,7 +73,7 @@ func (x *index) doubts() []layout.Part {
 		for _, i := range said.seqs[message] {
 			who = append(who, pairs[i].pair)
 		}
-		b = append(b, layout.Cell{Text: message + " (" + list(who) + ")", Tone: layout.Doubtful})
+		b = append(b, layout.Cell{Text: message + " (" + wording.List(who) + ")", Tone: layout.Doubtful})
 	}
 	// Messages of trials hold figures, so that each is different: by code, the
 	// first one speaks for all.
@@ -95,7 +96,7 @@ func (x *index) doubts() []layout.Part {
 		seqs := trials.seqs[code]
 		text := first[code] + " (trial " + strconv.Itoa(seqs[0])
 		if more := len(seqs) - 1; more > 0 {
-			text += fmt.Sprintf("; the same in %s", count(more, "more"+layout.Nbsp+"trial"))
+			text += fmt.Sprintf("; the same in %s", wording.Count(more, "more"+layout.Nbsp+"trial"))
 		}
 		b = append(b, layout.Cell{Text: text + ")", Tone: layout.Doubtful})
 	}
@@ -130,30 +131,17 @@ func (x *index) voids() []layout.Part {
 	if total == 0 {
 		return nil
 	}
-	parts := []layout.Part{&layout.Paragraph{Text: fmt.Sprintf("%d of %s %s not count; void trials are kept, and never averaged in.", total, count(len(x.History), "trial"), plural(make([]string, total), "does", "do"))}}
+	parts := []layout.Part{&layout.Paragraph{Text: fmt.Sprintf("%d of %s %s not count; void trials are kept, and never averaged in.", total, wording.Count(len(x.History), "trial"), wording.Plural(make([]string, total), "does", "do"))}}
 	var b layout.Bullets
 	for _, k := range g.order {
 		who := k.variant
 		if k.at != "" {
 			who += " at " + k.at
 		}
-		text := fmt.Sprintf("%s, %s: %s", who, numbers(g.seqs[k]), voidReason(k.reason))
-		b = append(b, layout.Cell{Text: text + because(first[k]), Tone: layout.Bad})
+		text := fmt.Sprintf("%s, %s: %s", who, numbers(g.seqs[k]), wording.VoidReason(k.reason))
+		b = append(b, layout.Cell{Text: text + wording.Because(first[k]), Tone: layout.Bad})
 	}
 	return append(parts, b)
-}
-
-// because adds the evidence of a void trial, and what may be done, to its
-// reason.
-func because(v *hakaru.Void) string {
-	text := ""
-	if v.Evidence != "" {
-		text += " (" + strings.TrimSuffix(v.Evidence, ".") + ")"
-	}
-	if v.Hint != "" {
-		text += "; " + strings.TrimSuffix(v.Hint, ".")
-	}
-	return text + "."
 }
 
 // proofs says which settings were seen in force, which could not be, and which
@@ -191,7 +179,7 @@ func (x *index) proofs() []layout.Part {
 		if len(services) > 1 && k.service != "" {
 			name = k.service + "." + name
 		}
-		times := count(len(g.seqs[k]), "time")
+		times := wording.Count(len(g.seqs[k]), "time")
 		switch k.holds {
 		case hakaru.Yes:
 			yes = append(yes, fmt.Sprintf("%s = %s (%s, by %s)", name, orNothing(p.Asked), times, p.Source))
@@ -241,9 +229,9 @@ func (x *index) noise() []layout.Part {
 		if !known || m == x.exp.Goal && (m == hakaru.Throughput || m == hakaru.CPUPerRequest) && len(said) == 2 {
 			continue
 		}
-		text := fmt.Sprintf("%s varies by %s from trial to trial", metricName(m), layout.Whole(unit.Share(cv)))
+		text := fmt.Sprintf("%s varies by %s from trial to trial", wording.Metric(m), layout.Whole(unit.Share(cv)))
 		if b := n.BlocksNeeded[m]; b > 0 {
-			text += fmt.Sprintf(", which takes about %s to resolve %s", count(b, "block"), x.matters())
+			text += fmt.Sprintf(", which takes about %s to resolve %s", wording.Count(b, "block"), x.matters())
 		}
 		if !slices.Contains(said, text) {
 			said = append(said, text)
@@ -252,5 +240,5 @@ func (x *index) noise() []layout.Part {
 	if len(said) == 0 {
 		return nil
 	}
-	return []layout.Part{&layout.Paragraph{Text: fmt.Sprintf("In %s of %s before the comparison, %s.", count(n.Trials, "trial"), x.exp.Baseline, strings.Join(said, "; "))}}
+	return []layout.Part{&layout.Paragraph{Text: fmt.Sprintf("In %s of %s before the comparison, %s.", wording.Count(n.Trials, "trial"), x.exp.Baseline, strings.Join(said, "; "))}}
 }

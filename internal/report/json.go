@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"hakaru/internal/compare"
 	"hakaru/internal/layout"
 	"hakaru/internal/redact"
+	"hakaru/internal/wording"
 )
 
 // JSONFormat is the version of the names below. Fields are added without a new
@@ -255,7 +257,7 @@ func newReport(x *index) Report {
 		Run:    RunJSON{x.Run.ID, x.Run.Name, e.Question, x.Run.Started, x.Run.Ended, x.Run.State},
 		Answer: AnswerJSON{Text: layout.Flat(x.answer()), State: x.state(), ViolatesLimit: x.Outcome.ViolatesLimit, Winner: x.commonWinner(), Notes: []string{}, Strata: []StratumJSON{}},
 		Goal:   e.Goal,
-		Design: DesignJSON{Method: e.Design.Method, Baseline: e.Baseline, Strata: all(e.Strata), Load: layout.Flat(loadText(e)), Seed: e.Design.Seed, Matters: e.Design.Matters,
+		Design: DesignJSON{Method: e.Design.Method, Baseline: e.Baseline, Strata: all(e.Strata), Load: layout.Flat(wording.Load(e)), Seed: e.Design.Seed, Matters: e.Design.Matters,
 			Looks: []int{}, Blocks: e.Design.Blocks, Complete: x.Outcome.Complete, Dropped: x.Outcome.Dropped, Void: x.Outcome.VoidTrials},
 		Environment: EnvironmentsJSON{environmentJSON(x.Run.Service), environmentJSON(x.Run.Loader)},
 		Limits:      []LimitJSON{}, Comparisons: []ComparisonJSON{}, Trials: []TrialJSON{}, Variants: []VariantJSON{},
@@ -461,3 +463,5 @@ func redactAll(v reflect.Value) {
 		}
 	}
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

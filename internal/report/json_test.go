@@ -261,38 +261,3 @@ func TestShow(t *testing.T) {
 	}
 	golden(t, "trial-void.txt", b.Bytes())
 }
-
-func TestOutline(t *testing.T) {
-	in := caseInput("strata")
-	exp := in.Run.Experiment
-	exp.Pairs = []hakaru.Pair{{Base: "base", Other: "processes"}, {Base: "base", Other: "threads"}, {Base: "base", Other: "quiet"}}
-	exp.Variants = exp.Variants[:3]
-	exp.NotYet = []hakaru.Finding{{Message: "data: filling a data directory is not built yet"}}
-	render := func(variant string, at map[string]string) (hakaru.Bundle, hakaru.LoadSpec, error) {
-		argv := []string{"./fib", "--listen", "{http}", "--greeting", "it's"}
-		if variant != "base" {
-			argv = append(argv, "--processes=4")
-		}
-		files := []hakaru.File{{Path: "my.cnf", Content: "[client]\npassword = GEHEIM\n"}}
-		if variant == "threads" {
-			files[0].Content += "threads = 2\n"
-		}
-		return hakaru.Bundle{Trial: hakaru.Trial{Variant: variant, At: at}, Leases: []hakaru.Lease{{Name: "http"}},
-				Units: []hakaru.Unit{{Service: "service", Kind: "command", Argv: argv, Dir: "/srv/fib", Files: files,
-					Env: []hakaru.EnvVar{{Name: "LANG"}, {Name: "DB_PASSWORD", Value: pointer("GEHEIM")}}, Ready: hakaru.Ready{Get: "http://{http}/", Status: 200, Body: "6765"}}}},
-			hakaru.LoadSpec{HTTP: &hakaru.HTTPRequest{Method: "GET", URL: "http://{http}/" + at["mix"], Connections: 64}, WarmUp: time.Second, Window: 2 * time.Second}, nil
-	}
-	var blocks []hakaru.Block
-	for i := range 15 {
-		blocks = append(blocks, hakaru.Block{N: i + 1, Phase: hakaru.Compare, At: exp.Strata[i%2], Trials: []hakaru.Trial{{Variant: "threads"}, {Variant: "base"}, {Variant: "processes"}}})
-	}
-	var b bytes.Buffer
-	err := Outline(&b, OutlineInput{Experiment: exp, Blocks: blocks, Trials: 174, PerTrial: 3400 * time.Millisecond, AtMost: 174 * 3400 * time.Millisecond, Render: render})
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "outline.txt", b.Bytes())
-	if strings.Contains(b.String(), "GEHEIM") {
-		t.Error("the outline tells a secret")
-	}
-}

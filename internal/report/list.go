@@ -10,6 +10,7 @@ import (
 	"hakaru"
 	"hakaru/internal/layout"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // ListJSON is the list of runs as JSON.
@@ -69,7 +70,7 @@ func List(w io.Writer, runs []hakaru.RunInfo, format string) error {
 
 // Trials writes a line for each trial of a run: `hakaru show RUN`.
 func Trials(w io.Writer, run hakaru.Run, history []hakaru.Result, style layout.Style) error {
-	t := &layout.Table{Head: []string{"trial", "phase", "block", "variant", metricName(run.Experiment.Goal), ""}, Right: []bool{true, false, true, false, true, false}}
+	t := &layout.Table{Head: []string{"trial", "phase", "block", "variant", wording.Metric(run.Experiment.Goal), ""}, Right: []bool{true, false, true, false, true, false}}
 	for i := range history {
 		r := &history[i]
 		value, note := "-", layout.Cell{}
@@ -80,9 +81,9 @@ func Trials(w io.Writer, run hakaru.Run, history []hakaru.Result, style layout.S
 		}
 		switch {
 		case r.Void != nil:
-			note = layout.Cell{Text: "void: " + voidReason(r.Void.Reason), Tone: layout.Bad}
+			note = layout.Cell{Text: "void: " + wording.VoidReason(r.Void.Reason), Tone: layout.Bad}
 		case len(r.Warnings) > 0:
-			note = layout.Cell{Text: count(len(r.Warnings), "warning"), Tone: layout.Doubtful}
+			note = layout.Cell{Text: wording.Count(len(r.Warnings), "warning"), Tone: layout.Doubtful}
 		}
 		if r.Attempt > 1 {
 			if note.Text != "" {
@@ -97,7 +98,7 @@ func Trials(w io.Writer, run hakaru.Run, history []hakaru.Result, style layout.S
 		t.Rows = append(t.Rows, []layout.Cell{{Text: strconv.Itoa(r.Seq)}, {Text: string(r.Phase)}, {Text: strconv.Itoa(r.Block)}, {Text: who}, {Text: value}, note})
 	}
 	var d layout.Document
-	head := fmt.Sprintf("Run %s (%s), %s, %s.", run.ID, run.Name, run.State, count(len(history), "trial"))
+	head := fmt.Sprintf("Run %s (%s), %s, %s.", run.ID, run.Name, run.State, wording.Count(len(history), "trial"))
 	if len(history) == 0 {
 		d.Add("", &layout.Paragraph{Text: head, Tone: layout.Strong})
 	} else {

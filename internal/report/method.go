@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"hakaru"
 	"hakaru/internal/compare"
 	"hakaru/internal/layout"
-	"hakaru/internal/redact"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // method says what was measured and how: enough to do it again, or to doubt it.
@@ -24,12 +23,12 @@ func (x *index) method() []layout.Part {
 			f = append(f, [2]string{name, value})
 		}
 	}
-	say("load", loadText(x.exp))
+	say("load", wording.Load(x.exp))
 	if w := x.windows(); w != "" {
 		say("window", w)
 	}
 	o := x.Outcome
-	blocks := count(o.Complete, "block") + " complete"
+	blocks := wording.Count(o.Complete, "block") + " complete"
 	if o.Dropped > 0 {
 		blocks += fmt.Sprintf(", %d left out", o.Dropped)
 	}
@@ -39,8 +38,8 @@ func (x *index) method() []layout.Part {
 		for i, l := range z.Looks {
 			looks[i] = strconv.Itoa(l)
 		}
-		say("looks", fmt.Sprintf("planned after %s blocks; %s of false claims over %s and %s, so %s at each", list(looks),
-			layout.Whole(unit.Share(z.Alpha)), count(z.Comparison, "comparison"), count(len(z.Looks), "look"), layout.Whole(unit.Share(z.Level))))
+		say("looks", fmt.Sprintf("planned after %s blocks; %s of false claims over %s and %s, so %s at each", wording.List(looks),
+			layout.Whole(unit.Share(z.Alpha)), wording.Count(z.Comparison, "comparison"), wording.Count(len(z.Looks), "look"), layout.Whole(unit.Share(z.Level))))
 		say("blocks", z.Note)
 	}
 	say("design", string(x.exp.Design.Method))
@@ -66,53 +65,6 @@ func (x *index) method() []layout.Part {
 	}
 	say("run", run)
 	return []layout.Part{f}
-}
-
-// loadText says in words what was sent.
-func loadText(e *hakaru.Experiment) string {
-	switch {
-	case e.Load.HTTP != nil:
-		h := e.Load.HTTP
-		method := h.Method
-		if method == "" {
-			method = "GET"
-		}
-		text := fmt.Sprintf("%s %s, closed loop, %s connections", method, h.URL, or(h.Connections, "64"))
-		if h.KeepAlive == "false" {
-			text += ", a new one for each request"
-		} else {
-			text += " kept alive"
-		}
-		for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
-			value := h.Headers[name]
-			if redact.Header(name) {
-				value = redact.Mask
-			}
-			text += ", " + name + ": " + value
-		}
-		if h.Status != "" {
-			text += ", status " + h.Status + " expected"
-		}
-		if h.Expect != "" {
-			text += fmt.Sprintf(", answers hold %q", h.Expect)
-		}
-		return text
-	case e.Load.Program != nil:
-		p := e.Load.Program
-		words := []string{p.Name}
-		for _, name := range slices.Sorted(maps.Keys(p.Options)) {
-			words = append(words, name+"="+p.Options[name])
-		}
-		return strings.Join(words, " ")
-	}
-	return ""
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // windows says how long trials measured, as they did, not as was written.
@@ -150,7 +102,7 @@ func pinned(h hakaru.HostSpec) string {
 	for i, c := range h.CPUs {
 		cpus[i] = strconv.Itoa(c)
 	}
-	return ", pinned to CPU " + list(cpus)
+	return ", pinned to CPU " + wording.List(cpus)
 }
 
 func environment(e hakaru.Environment, h hakaru.HostSpec) string {
@@ -161,7 +113,7 @@ func environment(e hakaru.Environment, h hakaru.HostSpec) string {
 		}
 	}
 	if e.CPUs > 0 {
-		words = append(words, strings.TrimSpace(count(e.CPUs, "CPU")+" "+e.CPUModel))
+		words = append(words, strings.TrimSpace(wording.Count(e.CPUs, "CPU")+" "+e.CPUModel))
 	}
 	if e.Memory > 0 {
 		words = append(words, layout.Whole(unit.Bytes(float64(e.Memory))))
@@ -185,7 +137,7 @@ func (x *index) change() []layout.Part {
 		if known && len(v.Settings) > 0 {
 			var set []string
 			for _, s := range v.Settings {
-				set = append(set, settingText(s))
+				set = append(set, wording.Setting(s))
 			}
 			parts = append(parts, &layout.Paragraph{Text: v.Name + ": " + strings.Join(set, ", ")})
 		}
@@ -195,20 +147,3 @@ func (x *index) change() []layout.Part {
 	}
 	return parts
 }
-
-// settingText is a setting as name = value.
-func settingText(s hakaru.Setting) string {
-	name := s.Name
-	if s.Service != "" {
-		name = s.Service + "." + name
-	}
-	switch {
-	case s.Value == nil:
-		return name + " left out"
-	case redact.Secret(s.Name):
-		return name + " = " + redact.Mask
-	}
-	return name + " = " + *s.Value
-}
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

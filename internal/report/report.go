@@ -1,7 +1,6 @@
 // Package report writes what was found, for people and for programs: a text
 // for the terminal, Markdown for a pull request, JSON with documented names
-// (docs/report-json.md); the list of runs, one trial in full, and the outline
-// of a run that has not been made.
+// (docs/report-json.md); the list of runs, and one trial in full.
 //
 // It takes the stored run and its history, and the comparisons, limits and
 // outcome that compare made of them, and writes onto an io.Writer. The answer
@@ -10,8 +9,9 @@
 // of control characters (layout).
 //
 // It decides nothing: no verdict, no winner, no void. It prints no number by
-// itself (unit does), lays out no line (layout does), opens no file and asks no
-// clock.
+// itself (unit does), has the single words from wording, lays out no line (layout
+// does), opens no file and asks no clock. What is not a result yet, a dry run or
+// a trial as it goes, is rehearsal's.
 package report
 
 import (

@@ -10,6 +10,7 @@ import (
 	"hakaru"
 	"hakaru/internal/layout"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // variantTables has a table for each stratum: what each variant reached, and
@@ -18,7 +19,7 @@ func (x *index) variantTables() []layout.Part {
 	var parts []layout.Part
 	for i := range x.strata {
 		t := &layout.Table{
-			Head:  []string{"variant", metricName(x.exp.Goal), "against " + x.exp.Baseline, "verdict", "blocks", "trials", "void"},
+			Head:  []string{"variant", wording.Metric(x.exp.Goal), "against " + x.exp.Baseline, "verdict", "blocks", "trials", "void"},
 			Right: []bool{false, true, false, false, true, true, true},
 		}
 		if len(x.strata) > 1 {
@@ -32,7 +33,7 @@ func (x *index) variantTables() []layout.Part {
 	if len(parts) == 0 {
 		return nil
 	}
-	note := metricName(x.exp.Goal) + " is the median over valid trials; the change is estimated within blocks, so it need not be the ratio of two medians."
+	note := wording.Metric(x.exp.Goal) + " is the median over valid trials; the change is estimated within blocks, so it need not be the ratio of two medians."
 	if slices.ContainsFunc(x.Comparisons, func(c hakaru.Comparison) bool { return c.Judged && c.Verdict == hakaru.Same }) {
 		note += " The interval beside \"no difference that matters\" is the one that decides it, at twice the level."
 	}
@@ -52,14 +53,14 @@ func (x *index) variantRow(stratum int, name string) []layout.Cell {
 		word = layout.Cell{Text: "baseline", Tone: layout.Faint}
 		blocks = strconv.Itoa(x.strata[stratum].Blocks)
 	case c != nil:
-		changed.Text = change(c)
+		changed.Text = wording.Change(c)
 		blocks = strconv.Itoa(c.Blocks)
 		if c.Judged {
-			word = verdict(c)
+			word = wording.Verdict(c)
 		}
 	}
 	if u := x.unusable(name, at); u != nil {
-		word = layout.Cell{Text: "unusable: " + voidReason(u.Reason), Tone: layout.Bad}
+		word = layout.Cell{Text: "unusable: " + wording.VoidReason(u.Reason), Tone: layout.Bad}
 	}
 	title := layout.Cell{Text: name}
 	if s := x.strata[stratum]; s.Winner == name && name != x.exp.Baseline {
@@ -71,7 +72,7 @@ func (x *index) variantRow(stratum int, name string) []layout.Cell {
 // previousTable has the judged pairs whose base is not the baseline.
 func (x *index) previousTable() []layout.Part {
 	t := &layout.Table{
-		Head:  []string{"variant", "against", metricName(x.exp.Goal), "verdict", "blocks"},
+		Head:  []string{"variant", "against", wording.Metric(x.exp.Goal), "verdict", "blocks"},
 		Right: []bool{false, false, false, false, true},
 	}
 	if len(x.strata) > 1 {
@@ -83,7 +84,7 @@ func (x *index) previousTable() []layout.Part {
 		if !c.Judged || c.Base == x.exp.Baseline {
 			continue
 		}
-		row := []layout.Cell{{Text: c.Other}, {Text: c.Base}, {Text: change(c)}, verdict(c), {Text: strconv.Itoa(c.Blocks)}}
+		row := []layout.Cell{{Text: c.Other}, {Text: c.Base}, {Text: wording.Change(c)}, wording.Verdict(c), {Text: strconv.Itoa(c.Blocks)}}
 		if len(x.strata) > 1 {
 			row = append([]layout.Cell{{Text: hakaru.AtKey(c.At)}}, row...)
 		}
@@ -106,7 +107,7 @@ func (x *index) otherFigures() []layout.Part {
 				if c == nil || c.Judged || m == x.exp.Goal || c.Blocks == 0 {
 					continue
 				}
-				figures = append(figures, metricName(m)+layout.Nbsp+change(c))
+				figures = append(figures, wording.Metric(m)+layout.Nbsp+wording.Change(c))
 			}
 			if len(figures) == 0 {
 				continue
@@ -124,15 +125,6 @@ func (x *index) otherFigures() []layout.Part {
 	return []layout.Part{lines}
 }
 
-// limitText is a limit as it would be written: "errors ≤ 1 %".
-func limitText(m hakaru.Metric, bound float64, atLeast bool) string {
-	sign := " ≤ "
-	if atLeast {
-		sign = " ≥ "
-	}
-	return layout.Whole(metricName(m) + sign + unit.Value(bound, metricUnit(m)))
-}
-
 // limitTable has a row for each limit and variant.
 func (x *index) limitTable() []layout.Part {
 	if len(x.Limits) == 0 {
@@ -145,7 +137,7 @@ func (x *index) limitTable() []layout.Part {
 	implied, shown := false, false
 	for _, g := range x.limitGroups() {
 		l := g.LimitResult
-		text := limitText(l.Metric, l.Limit, l.Atleast)
+		text := wording.Limit(l.Metric, l.Limit, l.Atleast)
 		for _, e := range x.exp.Limits {
 			if e.Implied && e.Metric == l.Metric && e.Bound == l.Limit {
 				text, implied = text+" *", true
@@ -157,7 +149,7 @@ func (x *index) limitTable() []layout.Part {
 		} else if len(l.At) > 0 {
 			who += " at " + hakaru.AtKey(l.At)
 		}
-		u := metricUnit(l.Metric)
+		u := wording.Unit(l.Metric)
 		measured := "-"
 		if l.Trials > 0 && finite(l.Value) {
 			measured = layout.Whole(unit.Value(l.Value, u))

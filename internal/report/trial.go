@@ -2,12 +2,15 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"hakaru"
 	"hakaru/internal/layout"
 	"hakaru/internal/redact"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // trialDocument is one trial in full.
@@ -34,7 +37,7 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) lay
 	if v, known := run.Experiment.Variant(r.Variant); known && len(v.Settings) > 0 {
 		var set []string
 		for _, s := range v.Settings {
-			set = append(set, settingText(s))
+			set = append(set, wording.Setting(s))
 		}
 		say("settings", strings.Join(set, ", "))
 	}
@@ -67,13 +70,13 @@ func trialVoid(v *hakaru.Void) []layout.Part {
 	if v == nil {
 		return nil
 	}
-	return []layout.Part{&layout.Paragraph{Text: "Void: " + voidReason(v.Reason) + because(v), Tone: layout.Bad}}
+	return []layout.Part{&layout.Paragraph{Text: "Void: " + wording.VoidReason(v.Reason) + wording.Because(v), Tone: layout.Bad}}
 }
 
 func measured(r hakaru.Result) []layout.Part {
 	var f layout.Facts
 	for _, m := range r.Measurements {
-		name := metricName(m.Metric)
+		name := wording.Metric(m.Metric)
 		if m.Of != "" {
 			name += " of " + m.Of
 		}
@@ -129,3 +132,5 @@ func series(r hakaru.Result) []layout.Part {
 	}
 	return []layout.Part{t}
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,9 +1,17 @@
-package report
+// Package rehearsal shows what is not yet a result: the outline of a run that
+// has not been made (`--dry-run`), and one trial as it goes (`hakaru try`), for
+// the person who writes an experiment file.
+//
+// It takes the experiment, its blocks and what was rendered of them, or what a
+// trial's stages tell, and writes texts onto an io.Writer, laid out and redacted
+// by layout.
+//
+// It renders no config, starts nothing and judges nothing.
+package rehearsal
 
 import (
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,10 +21,11 @@ import (
 	"hakaru/internal/layout"
 	"hakaru/internal/render"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
-// OutlineInput is a run that has not been made: what `--dry-run` shows.
-type OutlineInput struct {
+// Input is a run that has not been made: what `--dry-run` shows.
+type Input struct {
 	Experiment hakaru.Experiment
 	Blocks     []hakaru.Block // in the order in which they would be run
 	Trials     int            // at most, calibration included
@@ -27,7 +36,7 @@ type OutlineInput struct {
 
 // Outline writes what a run would do: its trials, the command lines and files
 // of each variant, the estimated time.
-func Outline(w io.Writer, in OutlineInput) error {
+func Outline(w io.Writer, in Input) error {
 	e := &in.Experiment
 	var d layout.Document
 	d.Add("", &layout.Paragraph{Text: outlineHead(in), Tone: layout.Strong})
@@ -50,13 +59,13 @@ func Outline(w io.Writer, in OutlineInput) error {
 	return layout.Text(w, d, layout.Style{})
 }
 
-func outlineHead(in OutlineInput) string {
+func outlineHead(in Input) string {
 	e := &in.Experiment
-	head := fmt.Sprintf("%s: %s", e.Name, count(len(e.Variants), "variant"))
+	head := fmt.Sprintf("%s: %s", e.Name, wording.Count(len(e.Variants), "variant"))
 	if e.Stratified() {
 		head += " in " + fmt.Sprintf("%d strata", len(e.Strata))
 	}
-	head += ", at most " + count(in.Trials, "trial")
+	head += ", at most " + wording.Count(in.Trials, "trial")
 	if in.PerTrial > 0 {
 		head += fmt.Sprintf(" of about %s, %s at most", layout.Whole(unit.Duration(in.PerTrial)), layout.Whole(unit.Duration(in.AtMost)))
 	}
@@ -64,9 +73,9 @@ func outlineHead(in OutlineInput) string {
 }
 
 func planFacts(e *hakaru.Experiment) layout.Facts {
-	f := layout.Facts{{"goal", metricName(e.Goal)}, {"baseline", e.Baseline}}
+	f := layout.Facts{{"goal", wording.Metric(e.Goal)}, {"baseline", e.Baseline}}
 	if e.Load.HTTP != nil || e.Load.Program != nil {
-		f = append(f, [2]string{"load", loadText(e)})
+		f = append(f, [2]string{"load", wording.Load(e)})
 	}
 	pairs := make([]string, len(e.Pairs))
 	for i, p := range e.Pairs {
@@ -76,10 +85,10 @@ func planFacts(e *hakaru.Experiment) layout.Facts {
 		f = append(f, [2]string{"judged", strings.Join(pairs, ", ")})
 	}
 	for _, l := range e.Limits {
-		f = append(f, [2]string{"limit", limitText(l.Metric, l.Bound, l.AtLeast)})
+		f = append(f, [2]string{"limit", wording.Limit(l.Metric, l.Bound, l.AtLeast)})
 	}
 	d := e.Design
-	return append(f, [2]string{"design", fmt.Sprintf("%s, up to %s in each stratum, %s matters, seed %d", d.Method, count(d.Blocks, "block"), layout.Whole(unit.Share(d.Matters)), d.Seed)})
+	return append(f, [2]string{"design", fmt.Sprintf("%s, up to %s in each stratum, %s matters, seed %d", d.Method, wording.Count(d.Blocks, "block"), layout.Whole(unit.Share(d.Matters)), d.Seed)})
 }
 
 // blockTable shows the first blocks; the others are like them, in another
@@ -104,14 +113,14 @@ func blockTable(blocks []hakaru.Block) []layout.Part {
 	}
 	parts := []layout.Part{t}
 	if more := len(blocks) - shown; more > 0 {
-		parts = append(parts, &layout.Paragraph{Text: fmt.Sprintf("… and %s, each in an order of its own.", count(more, "more"+layout.Nbsp+"block")), Tone: layout.Faint})
+		parts = append(parts, &layout.Paragraph{Text: fmt.Sprintf("… and %s, each in an order of its own.", wording.Count(more, "more"+layout.Nbsp+"block")), Tone: layout.Faint})
 	}
 	return parts
 }
 
 // outlineVariants shows what would be started. What does not differ from
 // before, a stratum's services or a file, is not shown again.
-func outlineVariants(d *layout.Document, in OutlineInput) error {
+func outlineVariants(d *layout.Document, in Input) error {
 	e := &in.Experiment
 	files := map[string]outlined{}
 	strata := e.Strata
@@ -212,5 +221,3 @@ func readyText(r hakaru.Ready) string {
 	}
 	return "when " + strings.Join(ways, " and ")
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
