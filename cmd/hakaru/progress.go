@@ -139,13 +139,7 @@ func (p *progress) result(r *hakaru.Result) {
 		return
 	}
 	var figures []string
-	shown := []hakaru.Metric{p.exp.Goal}
-	for _, m := range []hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest} {
-		if m != p.exp.Goal {
-			shown = append(shown, m)
-		}
-	}
-	for _, m := range shown {
+	for _, m := range shownMetrics(p.exp.Goal) {
 		if v, ok := r.Measured(m); ok {
 			figures = append(figures, unit.Value(v, unitOf(r, m))+" "+label(m))
 		}
@@ -154,6 +148,18 @@ func (p *progress) result(r *hakaru.Result) {
 	for _, w := range r.Warnings {
 		p.say("  doubt: %s", w.Message)
 	}
+}
+
+// shownMetrics are the goal and, beside it, the two that tell how steady a
+// machine is.
+func shownMetrics(goal hakaru.Metric) []hakaru.Metric {
+	shown := []hakaru.Metric{goal}
+	for _, m := range []hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest} {
+		if m != goal {
+			shown = append(shown, m)
+		}
+	}
+	return shown
 }
 
 func label(m hakaru.Metric) string {
@@ -177,17 +183,16 @@ func unitOf(r *hakaru.Result, m hakaru.Metric) string {
 
 // planned says what the calibration showed, before time is spent on it.
 func (p *progress) planned(f *hakaru.Frozen) {
-	for _, m := range []hakaru.Metric{p.exp.Goal, hakaru.Throughput, hakaru.CPUPerRequest} {
+	for _, m := range shownMetrics(p.exp.Goal) {
 		cv, ok := f.Noise.CV[m]
-		if !ok || (m != p.exp.Goal && m == hakaru.Throughput && p.exp.Goal == hakaru.Throughput) {
+		if !ok {
 			continue
 		}
+		line := fmt.Sprintf("noise of %s from trial to trial: %s", label(m), unit.Share(cv))
 		if need, ok := f.Noise.BlocksNeeded[m]; ok && m == p.exp.Goal {
-			p.say("noise of %s from trial to trial: %s; to resolve %s takes about %d blocks, %d are planned",
-				label(m), unit.Share(cv), unit.Share(f.Matters), need, f.Blocks)
-		} else if m != p.exp.Goal {
-			p.say("noise of %s from trial to trial: %s", label(m), unit.Share(cv))
+			line += fmt.Sprintf("; to resolve %s takes about %d blocks, %d are planned", unit.Share(f.Matters), need, f.Blocks)
 		}
+		p.say("%s", line)
 	}
 	if f.Note != "" {
 		p.say("%s", f.Note)

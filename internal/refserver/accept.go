@@ -42,8 +42,12 @@ func newConnections(board *scoreboard, me *slot, threads int) *connections {
 	return &connections{board: board, me: me, threads: uint64(threads), open: map[*conn]struct{}{}, changed: make(chan struct{}, 1)}
 }
 
-// mayAccept is the rule of the even spread.
+// mayAccept is the rule of the even spread, and of never more than processes
+// times threads at work.
 func (cs *connections) mayAccept() bool {
+	if cs.board.heldBack(cs.me, cs.threads) {
+		return false
+	}
 	mine := cs.me.connections.Load()
 	if mine < cs.threads {
 		return true

@@ -194,6 +194,61 @@ func TestWaitLaw(t *testing.T) {
 	}
 }
 
+// Replacing workers changes nothing in the law: the replacement does not answer
+// beside the one that still has requests queued.
+func TestReplacementLaw(t *testing.T) {
+	base := start(t, config.Config{Wait: 5 * time.Millisecond}, nil)
+	s := start(t, config.Config{Wait: 5 * time.Millisecond, MaxLifetime: 200 * time.Millisecond}, nil)
+	got := times(t, load{base.address, "/9000", 16, 200}, load{s.address, "/9000", 16, 200}, 400*time.Millisecond)
+	t.Logf("%.2f times, the law says 1", got)
+	// Side by side a worker of 200 ms and one that drains 16 connections of
+	// 5 ms each would give up to 1.4.
+	if got < 0.7 || got > 1.2 {
+		t.Errorf("%.2f times the throughput with workers that are replaced, want about 1", got)
+	}
+}
+
+// As many of the newest workers wait as there are draining ones with a queue.
+func TestHeldBack(t *testing.T) {
+	board, err := newScoreboard()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer board.close()
+	worker := func(state, busy, started uint64) *slot {
+		i, err := board.take(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &board.all[i]
+		s.state.Store(state)
+		s.busy.Store(busy)
+		s.started.Store(started)
+		return s
+	}
+	oldest, old, fresh := worker(stateLive, 5, 10), worker(stateLive, 5, 20), worker(stateLive, 0, 30)
+	draining := worker(stateDraining, 16, 5)
+	also := worker(stateDraining, 0, 6)
+	held := func() (all [3]bool) {
+		for i, s := range []*slot{oldest, old, fresh} {
+			all[i] = board.heldBack(s, 2)
+		}
+		return all
+	}
+	if got := held(); got != [3]bool{false, false, true} {
+		t.Errorf("one drains with a queue: held back %v", got)
+	}
+	also.busy.Store(2)
+	if got := held(); got != [3]bool{false, true, true} {
+		t.Errorf("two drain with a queue: held back %v", got)
+	}
+	draining.busy.Store(1)
+	also.busy.Store(1)
+	if got := held(); got != [3]bool{} {
+		t.Errorf("threads are free: held back %v", got)
+	}
+}
+
 // cpuTime is what all threads of a process have run.
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()

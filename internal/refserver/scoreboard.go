@@ -155,3 +155,25 @@ func (b *scoreboard) leastConnections(me *slot) (least uint64, other bool) {
 	}
 	return least, other
 }
+
+// heldBack reports whether me is to leave new connections alone because workers
+// that drain still fill their threads: as many of the newest live workers wait
+// as there are such. Otherwise a replacement would answer beside the one it
+// replaces, and the service be faster than processes times threads meanwhile.
+func (b *scoreboard) heldBack(me *slot, threads uint64) bool {
+	full, newer := 0, 0
+	used := b.used()
+	for i := range used {
+		switch s := &used[i]; s.state.Load() {
+		case stateDraining:
+			if s.busy.Load() >= threads {
+				full++
+			}
+		case stateLive:
+			if s.started.Load() > me.started.Load() {
+				newer++
+			}
+		}
+	}
+	return newer < full
+}
