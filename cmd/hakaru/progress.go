@@ -13,9 +13,11 @@ import (
 	"hakaru/internal/campaign"
 	"hakaru/internal/compare"
 	"hakaru/internal/host"
+	"hakaru/internal/layout"
 	"hakaru/internal/redact"
 	"hakaru/internal/trial"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // progress tells on standard error what a run is doing: a line a trial, and on
@@ -190,7 +192,8 @@ func (p *progress) planned(f *hakaru.Frozen) {
 		}
 		line := fmt.Sprintf("noise of %s from trial to trial: %s", label(m), unit.Share(cv))
 		if need, ok := f.Noise.BlocksNeeded[m]; ok && m == p.exp.Goal {
-			line += fmt.Sprintf("; to resolve %s takes about %d blocks, %d are planned", unit.Share(f.Matters), need, f.Blocks)
+			line += fmt.Sprintf("; to resolve %s takes about %s, %d are planned", unit.Share(f.Matters),
+				strings.ReplaceAll(wording.Count(need, "block"), layout.Nbsp, " "), f.Blocks)
 		}
 		p.say("%s", line)
 	}
