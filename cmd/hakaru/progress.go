@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -61,8 +62,9 @@ func (p *progress) draw(line string) {
 	}
 	p.clear()
 	if file, ok := p.w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 1 && len(line) > width-1 {
-			line = line[:width-1]
+		letters := []rune(line)
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 1 && len(letters) > width-1 {
+			line = string(letters[:width-1])
 		}
 	}
 	fmt.Fprint(p.w, line)
@@ -82,6 +84,9 @@ func (p *progress) end() { p.clear() }
 // event is told everything that happens.
 func (p *progress) event(e campaign.Event) {
 	switch {
+	case e.Resumed != nil:
+		p.history = e.Resumed
+		p.say("going on after %d trials", len(e.Resumed))
 	case e.Frozen != nil:
 		p.frozen = e.Frozen
 		p.planned(e.Frozen)
@@ -194,6 +199,12 @@ func (p *progress) planned(f *hakaru.Frozen) {
 		if need, ok := f.Noise.BlocksNeeded[m]; ok && m == p.exp.Goal {
 			line += fmt.Sprintf("; to resolve %s takes about %s, %d are planned", unit.Share(f.Matters),
 				strings.ReplaceAll(wording.Count(need, "block"), layout.Nbsp, " "), f.Blocks)
+			if need > f.Blocks {
+				// The blocks needed go with the inverse square of the difference
+				// (stats.BlocksNeeded).
+				resolved := f.Matters * math.Sqrt(float64(need)/float64(f.Blocks))
+				line += fmt.Sprintf(", which resolve about %s: more blocks, longer trials or a steadier metric resolve less", unit.Share(resolved))
+			}
 		}
 		p.say("%s", line)
 	}

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hakaru"
@@ -40,8 +41,8 @@ type Agents interface {
 
 // Event is something that happened, for whoever shows it. One member is set.
 type Event struct {
-	Plan   *PlanEvent
-	Frozen *hakaru.Frozen
+	Resumed []hakaru.Result // what was there already
+	Frozen  *hakaru.Frozen
 	Trial  *TrialEvent
 	Stage  trial.Stage
 	Bucket *hakaru.Bucket
@@ -102,6 +103,9 @@ func Run(ctx context.Context, spec Spec) (res Result, err error) {
 		return res, err
 	}
 	c := &conduct{Spec: spec, exp: exp, planner: planner, res: &res}
+	if len(res.History) > 0 {
+		c.emit(Event{Resumed: slices.Clone(res.History)})
+	}
 	defer func() {
 		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
