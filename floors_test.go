@@ -22,6 +22,7 @@ var floors = []struct {
 }{
 	{0, "", nil, nil},
 	{0, "internal/stats", nil, []string{"gonum.org/v1/gonum"}},
+	{0, "internal/endpoint", nil, nil},
 	{0, "internal/unit", nil, nil},
 	{0, "internal/latency", nil, []string{"github.com/HdrHistogram/hdrhistogram-go"}},
 	{0, "internal/arrival", nil, nil},

@@ -43,11 +43,11 @@ type Agents interface {
 type Event struct {
 	Resumed []hakaru.Result // what was there already
 	Frozen  *hakaru.Frozen
-	Trial  *TrialEvent
-	Stage  trial.Stage
-	Bucket *hakaru.Bucket
-	Result *hakaru.Result
-	Lost   error // an agent was lost and is started anew
+	Trial   *TrialEvent
+	Stage   trial.Stage
+	Bucket  *hakaru.Bucket
+	Result  *hakaru.Result
+	Lost    error // an agent was lost and is started anew
 }
 
 // PlanEvent says how much there is to do.

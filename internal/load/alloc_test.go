@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 	"hakaru/internal/latency"
 )
 
@@ -23,7 +24,7 @@ func (c *canned) Close() error                { return nil }
 func cannedWorker(tb testing.TB, req hakaru.HTTPRequest, answer string) *worker {
 	tb.Helper()
 	req.Connections, req.KeepAlive = 1, true
-	r, err := buildRequest(req, target{host: "service.test", uri: "/"})
+	r, err := buildRequest(req, endpoint.Endpoint{Host: "service.test", URI: "/"})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"hakaru/internal/endpoint"
 	"io"
 	"net"
 	"net/http"
@@ -150,7 +151,7 @@ func BenchmarkClient(b *testing.B) {
 	address := startHello(b)
 	req := plainRequest(1)
 	req.URL = "http://" + address + "/"
-	to, err := parseTarget(req.URL)
+	to, err := endpoint.Parse(req.URL)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 	"hakaru/internal/latency"
 )
 
@@ -40,7 +41,7 @@ const (
 
 // HTTP sends the request over req.Connections connections, from w.Start (now
 // where it is zero) for w.Total(). Names in req are already replaced; for the
-// forms of its URL see parseTarget.
+// forms of its URL see package endpoint.
 //
 // An answer belongs to the bucket in which it was complete. Its service time
 // runs from the first thing done for it: the send, or the connect where it
@@ -128,7 +129,7 @@ func newSchedule(w hakaru.Window) (schedule, error) {
 
 // runHTTP is HTTP on a given engine; dial is nil but in tests.
 func runHTTP(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket), e engine, dial dialFunc) (hakaru.LoadReport, error) {
-	to, err := parseTarget(req.URL)
+	to, err := endpoint.Parse(req.URL)
 	if err != nil {
 		return hakaru.LoadReport{}, err
 	}

@@ -5,99 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 )
-
-// target is where to connect and what to ask for there.
-type target struct {
-	network, address string // for net.Dialer: "tcp" or "unix"
-	host             string // the Host field
-	uri              string // the request target
-	user             *url.Userinfo
-}
-
-// parseTarget reads the forms of a URL:
-//
-//	http://host:port/path
-//	http+unix://%2Frun%2Fapp.sock/path   the socket's path escaped as the host
-//	unix:/run/app.sock:/path             also http://unix:/run/app.sock:/path, as nginx writes it
-//	unix:/run/app.sock/path              where a part of the path ends in ".sock" or ".socket"
-//	tcp://host:port/path                 so that {socket.url}/path works whatever the socket is
-func parseTarget(text string) (target, error) {
-	for _, prefix := range []string{"unix:", "http://unix:"} {
-		if rest, ok := strings.CutPrefix(text, prefix); ok {
-			return unixTarget(text, strings.TrimPrefix(rest, "//"))
-		}
-	}
-	if rest, ok := strings.CutPrefix(text, "http+unix://"); ok {
-		host, path, _ := strings.Cut(rest, "/")
-		socket, err := url.PathUnescape(host)
-		if err != nil {
-			return target{}, fmt.Errorf("URL %q: %w", text, err)
-		}
-		return unixTarget(text, socket+":/"+path)
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return target{}, fmt.Errorf("URL: %w", err) // url.Error names it
-	}
-	switch u.Scheme {
-	case "http", "tcp":
-	case "https":
-		return target{}, fmt.Errorf("URL %q: TLS is not supported yet", text)
-	default:
-		return target{}, fmt.Errorf("URL %q: want http://HOST:PORT/PATH or unix:SOCKET:/PATH", text)
-	}
-	if u.Hostname() == "" {
-		return target{}, fmt.Errorf("URL %q names no host", text)
-	}
-	port := u.Port()
-	if port == "" {
-		port = "80"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return target{}, fmt.Errorf("URL %q: port %s is none", text, port)
-	}
-	u.Scheme = "http"
-	return target{
-		network: "tcp",
-		address: net.JoinHostPort(u.Hostname(), port),
-		host:    u.Host,
-		uri:     u.RequestURI(),
-		user:    u.User,
-	}, nil
-}
-
-// unixTarget splits SOCKET:/PATH, or SOCKET/PATH after a part that looks like a
-// socket.
-func unixTarget(text, rest string) (target, error) {
-	socket, path := rest, "/"
-	if before, after, ok := strings.Cut(rest, ":/"); ok {
-		socket, path = before, "/"+after
-	} else {
-		for _, suffix := range []string{".sock/", ".socket/"} {
-			if before, after, ok := strings.Cut(rest, suffix); ok {
-				socket, path = before+strings.TrimSuffix(suffix, "/"), "/"+after
-				break
-			}
-		}
-	}
-	if socket == "" {
-		return target{}, fmt.Errorf("URL %q names no socket", text)
-	}
-	u, err := url.Parse("http://localhost" + path)
-	if err != nil {
-		return target{}, fmt.Errorf("URL %q: %w", text, err)
-	}
-	return target{network: "unix", address: socket, host: "localhost", uri: u.RequestURI()}, nil
-}
 
 // request is what is sent and what is expected, made ready before the start.
 type request struct {
@@ -112,7 +26,7 @@ type request struct {
 
 // buildRequest writes the bytes of the one request that is sent over and over.
 // All mistakes in it are reported.
-func buildRequest(req hakaru.HTTPRequest, to target) (request, error) {
+func buildRequest(req hakaru.HTTPRequest, to endpoint.Endpoint) (request, error) {
 	method := req.Method
 	if method == "" {
 		method = "GET"
@@ -129,7 +43,7 @@ func buildRequest(req hakaru.HTTPRequest, to target) (request, error) {
 		mistake("timeout %v: want more than 0", req.Timeout)
 	}
 
-	host, userAgent, authorized := to.host, "hakaru", to.user == nil
+	host, userAgent, authorized := to.Host, "hakaru", to.User == nil
 	var fields strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 		value := req.Headers[name]
@@ -166,13 +80,13 @@ func buildRequest(req hakaru.HTTPRequest, to target) (request, error) {
 	}
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, to.uri, host)
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, to.URI, host)
 	if userAgent != "" {
 		fmt.Fprintf(&b, "User-Agent: %s\r\n", userAgent)
 	}
 	if !authorized {
-		password, _ := to.user.Password()
-		pair := to.user.Username() + ":" + password
+		password, _ := to.User.Password()
+		pair := to.User.Username() + ":" + password
 		fmt.Fprintf(&b, "Authorization: Basic %s\r\n", base64.StdEncoding.EncodeToString([]byte(pair)))
 	}
 	b.WriteString(fields.String())

@@ -11,53 +11,10 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestParseTarget(t *testing.T) {
-	for _, c := range []struct {
-		text, network, address, host, uri string
-		err                               string
-	}{
-		{text: "http://127.0.0.1:8080/a?b=c", network: "tcp", address: "127.0.0.1:8080", host: "127.0.0.1:8080", uri: "/a?b=c"},
-		{text: "http://127.0.0.1:8080", network: "tcp", address: "127.0.0.1:8080", host: "127.0.0.1:8080", uri: "/"},
-		{text: "http://localhost/a b", network: "tcp", address: "localhost:80", host: "localhost", uri: "/a%20b"},
-		{text: "http://[::1]:81/#part", network: "tcp", address: "[::1]:81", host: "[::1]:81", uri: "/"},
-		{text: "tcp://127.0.0.1:1/x", network: "tcp", address: "127.0.0.1:1", host: "127.0.0.1:1", uri: "/x"},
-		{text: "unix:/run/a.sock", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/"},
-		{text: "unix:/run/a.sock:/x?y", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x?y"},
-		{text: "unix:/run/a.sock/x", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x"},
-		{text: "unix:/run/app/http:/x", network: "unix", address: "/run/app/http", host: "localhost", uri: "/x"},
-		{text: "unix:///run/a.socket/x", network: "unix", address: "/run/a.socket", host: "localhost", uri: "/x"},
-		{text: "http://unix:/run/a.sock:/x", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x"},
-		{text: "http+unix://%2Frun%2Fa.sock/x/y", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x/y"},
-		{text: "https://127.0.0.1/", err: "TLS is not supported yet"},
-		{text: "ftp://127.0.0.1/", err: "want http://"},
-		{text: "127.0.0.1:8080/", err: "URL"},
-		{text: "http:///x", err: "names no host"},
-		{text: "http://a:99999/", err: "port"},
-		{text: "unix:", err: "names no socket"},
-		{text: "http+unix://%zz/x", err: "escape"},
-	} {
-		got, err := parseTarget(c.text)
-		if c.err != "" {
-			if err == nil || !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%s: error %v, want %q in it", c.text, err, c.err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Errorf("%s: %v", c.text, err)
-			continue
-		}
-		got.user = nil
-		want := target{network: c.network, address: c.address, host: c.host, uri: c.uri}
-		if got != want {
-			t.Errorf("%s: %+v, want %+v", c.text, got, want)
-		}
-	}
-}
 
 func TestBuildRequest(t *testing.T) {
 	for _, c := range []struct {
@@ -77,7 +34,7 @@ func TestBuildRequest(t *testing.T) {
 			"POST /x HTTP/1.1\r\nHost: a:1\r\nUser-Agent: hakaru\r\nContent-Length: 0\r\n\r\n"},
 	} {
 		c.req.Connections = 1
-		got, err := buildRequest(c.req, target{host: "a:1", uri: "/x"})
+		got, err := buildRequest(c.req, endpoint.Endpoint{Host: "a:1", URI: "/x"})
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -88,7 +45,7 @@ func TestBuildRequest(t *testing.T) {
 }
 
 func TestCredentialsOfTheURL(t *testing.T) {
-	to, err := parseTarget("http://me:secret@127.0.0.1:1/")
+	to, err := endpoint.Parse("http://me:secret@127.0.0.1:1/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +64,7 @@ func TestBuildRequestTellsAllMistakes(t *testing.T) {
 		Method:  "GET /",
 		Timeout: -1,
 		Headers: map[string]string{"a b": "c", "X": "y\r\nZ: w", "Content-Length": "3", "Connection": "close"},
-	}, target{})
+	}, endpoint.Endpoint{})
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -33,7 +33,7 @@ func (s *Stack) checkFree(ctx context.Context, spec hakaru.Unit) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for _, text := range []string{spec.Ready.Get, spec.Ready.Connect} {
+	for _, text := range []string{listening(spec.Ready.Get), spec.Ready.Connect} {
 		if addr, ok := tcpAddr(text); ok && s.leased(addr) {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 	"hakaru/internal/service/proof"
 	"hakaru/internal/service/registry"
 )
@@ -191,7 +192,7 @@ func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
 		got += ": " + start
 	}
 	// Who answers matters more than what: the wrong process may answer rightly.
-	if err := s.checkOurs(ready.Get); err != nil {
+	if err := s.checkOurs(listening(ready.Get)); err != nil {
 		return "", err
 	}
 	switch {
@@ -203,6 +204,14 @@ func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
 		return "", fmt.Errorf("GET %s answered %s; a body that contains %q is wanted", ready.Get, got, ready.Body)
 	}
 	return got, nil
+}
+
+// listening is the address behind a URL, in the form of connect.
+func listening(address string) string {
+	if to, err := endpoint.Parse(address); err == nil && to.Network == "unix" {
+		return "unix:" + to.Address
+	}
+	return address
 }
 
 // readyAddr is the TCP address that readiness asks, where it is written as one.

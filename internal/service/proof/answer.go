@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"hakaru/internal/endpoint"
 )
 
 const (
@@ -22,14 +25,26 @@ func Get(ctx context.Context, address string, limit time.Duration) (status int, 
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true}
+	asked := address
+	var user *url.Userinfo
+	if to, err := endpoint.Parse(address); err == nil {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, to.Network, to.Address)
+		}
+		asked, user = "http://"+to.Host+to.URI, to.User
+	} // else TLS, or a mistake that the client names
 	defer transport.CloseIdleConnections()
 	client := http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, asked, nil)
 	if err != nil {
 		return 0, "", fmt.Errorf("GET %s: %w", address, err)
+	}
+	if user != nil {
+		password, _ := user.Password()
+		request.SetBasicAuth(user.Username(), password)
 	}
 	response, err := client.Do(request)
 	if err != nil {

@@ -1,0 +1,111 @@
+// Package endpoint reads the URLs of load, readiness and proofs: HTTP over TCP or
+// over a unix socket, in the forms that people know from curl, nginx and hakaru's
+// own leased sockets. It takes a text and gives where to connect and what to ask
+// for; it connects to nothing.
+package endpoint
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Endpoint is where to connect and what to ask for there.
+type Endpoint struct {
+	Network string // for a dialer: "tcp" or "unix"
+	Address string
+	Host    string // the Host field
+	URI     string // the request target
+	User    *url.Userinfo
+}
+
+// Parse reads the forms of a URL:
+//
+//	http://host:port/path
+//	http+unix://%2Frun%2Fapp.sock/path   the socket's path escaped as the host
+//	unix:/run/app.sock:/path             also http://unix:/run/app.sock:/path, as nginx writes it
+//	unix:/run/app.sock/path              where a part of the path ends in ".sock" or ".socket"
+//	http:///run/app.sock/path            so that http://{socket}/path works whatever the socket is
+//	tcp://host:port/path                 … and {socket.url}/path
+//
+// TLS is not among them.
+func Parse(text string) (Endpoint, error) {
+	for _, prefix := range []string{"unix:", "http://unix:"} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok {
+			return overUnix(text, strings.TrimPrefix(rest, "//"))
+		}
+	}
+	if rest, ok := strings.CutPrefix(text, "http+unix://"); ok {
+		host, path, _ := strings.Cut(rest, "/")
+		socket, err := url.PathUnescape(host)
+		if err != nil {
+			return Endpoint{}, fmt.Errorf("URL %q: %w", text, err)
+		}
+		return overUnix(text, socket+":/"+path)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("URL: %w", err) // url.Error names it
+	}
+	switch u.Scheme {
+	case "http", "tcp":
+	case "https":
+		return Endpoint{}, fmt.Errorf("URL %q: TLS is not supported yet", text)
+	default:
+		return Endpoint{}, fmt.Errorf("URL %q: want http://HOST:PORT/PATH or unix:SOCKET:/PATH", text)
+	}
+	if u.Host == "" && strings.Contains(u.Path, ".sock") {
+		return overUnix(text, strings.TrimPrefix(text, u.Scheme+"://"))
+	}
+	if u.Hostname() == "" {
+		return Endpoint{}, fmt.Errorf("URL %q names no host", text)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return Endpoint{}, fmt.Errorf("URL %q: port %s is none", text, port)
+	}
+	u.Scheme = "http"
+	return Endpoint{
+		Network: "tcp",
+		Address: join(u.Hostname(), port),
+		Host:    u.Host,
+		URI:     u.RequestURI(),
+		User:    u.User,
+	}, nil
+}
+
+// overUnix splits SOCKET:/PATH, or SOCKET/PATH after a part that looks like a
+// socket.
+func overUnix(text, rest string) (Endpoint, error) {
+	socket, path := rest, "/"
+	if before, after, ok := strings.Cut(rest, ":/"); ok {
+		socket, path = before, "/"+after
+	} else {
+		for _, suffix := range []string{".sock/", ".socket/"} {
+			if before, after, ok := strings.Cut(rest, suffix); ok {
+				socket, path = before+strings.TrimSuffix(suffix, "/"), "/"+after
+				break
+			}
+		}
+	}
+	if socket == "" {
+		return Endpoint{}, fmt.Errorf("URL %q names no socket", text)
+	}
+	u, err := url.Parse("http://localhost" + path)
+	if err != nil {
+		return Endpoint{}, fmt.Errorf("URL %q: %w", text, err)
+	}
+	return Endpoint{Network: "unix", Address: socket, Host: "localhost", URI: u.RequestURI()}, nil
+}
+
+// join is net.JoinHostPort, which this floor does not import.
+func join(host, port string) string {
+	if strings.Contains(host, ":") {
+		return "[" + host + "]:" + port
+	}
+	return host + ":" + port
+}

@@ -1,0 +1,52 @@
+package endpoint
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		text, network, address, host, uri string
+		err                               string
+	}{
+		{text: "http://127.0.0.1:8080/a?b=c", network: "tcp", address: "127.0.0.1:8080", host: "127.0.0.1:8080", uri: "/a?b=c"},
+		{text: "http://127.0.0.1:8080", network: "tcp", address: "127.0.0.1:8080", host: "127.0.0.1:8080", uri: "/"},
+		{text: "http://localhost/a b", network: "tcp", address: "localhost:80", host: "localhost", uri: "/a%20b"},
+		{text: "http://[::1]:81/#part", network: "tcp", address: "[::1]:81", host: "[::1]:81", uri: "/"},
+		{text: "tcp://127.0.0.1:1/x", network: "tcp", address: "127.0.0.1:1", host: "127.0.0.1:1", uri: "/x"},
+		{text: "unix:/run/a.sock", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/"},
+		{text: "unix:/run/a.sock:/x?y", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x?y"},
+		{text: "unix:/run/a.sock/x", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x"},
+		{text: "unix:/run/app/http:/x", network: "unix", address: "/run/app/http", host: "localhost", uri: "/x"},
+		{text: "unix:///run/a.socket/x", network: "unix", address: "/run/a.socket", host: "localhost", uri: "/x"},
+		{text: "http://unix:/run/a.sock:/x", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x"},
+		{text: "http+unix://%2Frun%2Fa.sock/x/y", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x/y"},
+		{text: "http:///run/a.sock/x", network: "unix", address: "/run/a.sock", host: "localhost", uri: "/x"},
+		{text: "http:///run/a.socket/", network: "unix", address: "/run/a.socket", host: "localhost", uri: "/"},
+		{text: "https://127.0.0.1/", err: "TLS is not supported yet"},
+		{text: "ftp://127.0.0.1/", err: "want http://"},
+		{text: "127.0.0.1:8080/", err: "URL"},
+		{text: "http:///x", err: "names no host"},
+		{text: "http://a:99999/", err: "port"},
+		{text: "unix:", err: "names no socket"},
+		{text: "http+unix://%zz/x", err: "escape"},
+	} {
+		got, err := Parse(c.text)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: error %v, want %q in it", c.text, err, c.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		got.User = nil
+		want := Endpoint{Network: c.network, Address: c.address, Host: c.host, URI: c.uri}
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", c.text, got, want)
+		}
+	}
+}
