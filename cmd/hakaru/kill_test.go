@@ -260,6 +260,7 @@ func TestInterrupt(t *testing.T) {
 		code   int
 	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}} {
 		t.Run(c.signal.String(), func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t, killed)
 			cmd := s.command("run", "app.yaml")
 			var stdout bytes.Buffer
