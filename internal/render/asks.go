@@ -134,7 +134,9 @@ func (r *Rendering) variable(s *hakaru.Service, x hakaru.Setting, a *hakaru.Ask)
 	}
 }
 
-// absent asks that nothing of what the other levels bring is there.
+// absent asks that nothing of what the other levels bring is there: it looks for
+// the same as their own proof does, since a short level, such as 3, is within
+// python3 too.
 func (r *Rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
 	switch a.Kind {
 	case "processes", "threads", "backlog", "http", "sql", "command":
@@ -148,7 +150,7 @@ func (r *Rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
 				continue
 			}
 			one := a
-			one.Absent, one.Contains = true, r.fixed.Expand(*other.Value)
+			one.Absent, one.Equals = true, r.fixed.Expand(*other.Value)
 			if !slices.Contains(out, one) {
 				out = append(out, one)
 			}

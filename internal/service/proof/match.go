@@ -95,8 +95,14 @@ func matchCmdline(words []string, ask hakaru.Ask) (found string, ok bool) {
 	if want == "" {
 		return shorten(strings.Join(words, " ")), false
 	}
-	if ask.Contains != "" || ask.Equals != "" {
-		line := strings.Join(words, " ")
+	line := strings.Join(words, " ")
+	switch {
+	case ask.Equals != "" && strings.Contains(want, " "): // several words
+		if strings.Contains(" "+line+" ", " "+want+" ") {
+			return want, true
+		}
+		return shorten(line), false
+	case ask.Equals == "" && ask.Contains != "":
 		if strings.Contains(line, want) {
 			return want, true
 		}
@@ -108,7 +114,7 @@ func matchCmdline(words []string, ask hakaru.Ask) (found string, ok bool) {
 			return w, true
 		}
 	}
-	return shorten(strings.Join(words, " ")), false
+	return shorten(line), false
 }
 
 // switchOn reports whether a level only says that a flag is given.
