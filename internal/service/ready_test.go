@@ -41,7 +41,7 @@ func TestStartErrors(t *testing.T) {
 		{name: "not executable", mode: "serve", change: func(u *hakaru.Unit) { u.Argv[0] = "/etc/passwd" }, why: "/etc/passwd is not executable"},
 		{name: "no directory", mode: "serve", change: func(u *hakaru.Unit) { u.Dir = "/no/such" }, why: "its directory /no/such is not there"},
 		{name: "file outside", mode: "serve", change: func(u *hakaru.Unit) { u.Files = []hakaru.File{{Path: "../x"}} }, why: "must lie inside the private directory"},
-		{name: "no such user", mode: "serve", change: func(u *hakaru.Unit) { u.User = "nosuchuser" }, why: "run as user nosuchuser", hint: "user"},
+		{name: "no such user", mode: "serve", change: func(u *hakaru.Unit) { u.User = "nosuchuser" }, why: "run as user nosuchuser", hint: "name a user"},
 		{name: "CPU that is not there", mode: "serve", change: func(u *hakaru.Unit) { u.CPUs = []int{1000} }, why: "CPU 1000 is not among those"},
 		{name: "not a program", mode: "serve", change: func(u *hakaru.Unit) {
 			u.Files = []hakaru.File{{Path: "x", Content: "\x00\x01", Mode: 0o700}}

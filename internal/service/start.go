@@ -99,7 +99,13 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	}
 	credential, err := credentialOf(spec.User)
 	if err != nil {
-		return fail(err.Error(), "run hakaru as root, or leave `user:` out")
+		hint := "run hakaru as root, or leave `user:` out"
+		_, noName := errors.AsType[user.UnknownUserError](err)
+		_, noNumber := errors.AsType[user.UnknownUserIdError](err)
+		if noName || noNumber {
+			hint = "name a user of this machine under `user:`: getent passwd lists them"
+		}
+		return fail(err.Error(), hint)
 	}
 	written, err := s.writeFiles(spec, credential)
 	if err != nil {
