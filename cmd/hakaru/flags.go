@@ -13,6 +13,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/experiment"
+	"hakaru/internal/hint"
 	"hakaru/internal/unit"
 )
 
@@ -46,7 +47,7 @@ func (f *experimentFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&o.WarmUp, "warm-up", "", "send load this long before measuring")
 	flags.StringVarP(&o.Duration, "duration", "d", "", "measure this long in each trial")
 
-	flags.StringVar(&f.Service, "service", "", "without a file: command line of the service; {http} is the address it is to listen on")
+	flags.StringVar(&f.Service, "service", "", "without a file: command line of the service; {http} is the 127.0.0.1:PORT to listen on, {http.port} its port")
 	flags.StringVar(&f.Settings, "settings", "", "without a file: config file of the service, as its command names it")
 	flags.StringArrayVar(&f.Factors, "factor", nil, "without a file: setting and its levels, name=a,b,c (repeatable)")
 	flags.StringVar(&f.URL, "url", "", "without a file: what to request, 'http://{http}/'")
@@ -132,14 +133,17 @@ func (d *door) experiment(cmd *cobra.Command, f experimentFlags, args []string) 
 		src, err = os.ReadFile(name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		hint := "name the file: hakaru " + cmd.Name() + " FILE"
+		next := "name the file: hakaru " + cmd.Name() + " FILE"
 		if len(args) == 1 {
-			hint = "look for it with ls " + filepath.Dir(name)
+			next = elsewhere(name)
 		}
-		return nil, usagef(hint, "there is no %s here", name)
+		return nil, usagef(next, "there is no %s", name)
+	}
+	if info, statErr := os.Stat(name); statErr == nil && info.IsDir() {
+		return nil, usagef(elsewhere(filepath.Join(name, defaultFile)), "%s is a directory, and an experiment is a file", name)
 	}
 	if err != nil {
-		return nil, usagef("", "read the experiment: %w", err)
+		return nil, fmt.Errorf("read the experiment: %w", err)
 	}
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -147,4 +151,30 @@ func (d *door) experiment(cmd *cobra.Command, f experimentFlags, args []string) 
 	}
 	options.Dir = filepath.Dir(abs)
 	return experiment.Parse(name, src, options)
+}
+
+// elsewhere is a hint at what may have been meant by a file that is not there.
+func elsewhere(name string) string {
+	dir := filepath.Dir(name)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "there is no directory " + dir + " to read either: " + err.Error()
+	}
+	var files []string
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext == ".yaml" || ext == ".yml" {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	if near := hint.Near(filepath.Clean(name), files); near != "" {
+		return "did you mean " + near + "?"
+	}
+	const few = 6
+	switch {
+	case len(files) == 0:
+		return "no file in " + dir + " ends in .yaml; `hakaru run --help` shows how to do without a file"
+	case len(files) > few:
+		return fmt.Sprintf("%d files in %s end in .yaml, the first is %s", len(files), dir, files[0])
+	}
+	return "there are: " + strings.Join(files, ", ")
 }

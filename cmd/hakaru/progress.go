@@ -131,12 +131,20 @@ func what(t hakaru.Trial) string {
 	return t.Variant
 }
 
+// count is a number with its noun on a line that nothing wraps.
+func count(n int, noun string) string {
+	return strings.ReplaceAll(wording.Count(n, noun), layout.Nbsp, " ")
+}
+
 func left(l campaign.PlanEvent) string {
+	if l.Trials == 0 {
+		return "none left"
+	}
 	basis := "guessed"
 	if l.Known {
 		basis = unit.Duration(l.PerTrial) + " a trial"
 	}
-	return fmt.Sprintf("at most %d trials left, %s (%s)", l.Trials, unit.Duration(l.AtMost.Round(time.Second)), basis)
+	return fmt.Sprintf("at most %s left, %s (%s)", count(l.Trials, "trial"), unit.Duration(l.AtMost.Round(time.Second)), basis)
 }
 
 func (p *progress) result(r *hakaru.Result) {
@@ -198,7 +206,7 @@ func (p *progress) planned(f *hakaru.Frozen) {
 		line := fmt.Sprintf("noise of %s from trial to trial: %s", label(m), unit.Share(cv))
 		if need, ok := f.Noise.BlocksNeeded[m]; ok && m == p.exp.Goal {
 			line += fmt.Sprintf("; to resolve %s takes about %s, %d are planned", unit.Share(f.Matters),
-				strings.ReplaceAll(wording.Count(need, "block"), layout.Nbsp, " "), f.Blocks)
+				count(need, "block"), f.Blocks)
 			if need > f.Blocks {
 				// The blocks needed go with the inverse square of the difference
 				// (stats.BlocksNeeded).

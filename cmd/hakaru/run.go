@@ -12,6 +12,7 @@ import (
 	"hakaru"
 	"hakaru/internal/campaign"
 	"hakaru/internal/compare"
+	"hakaru/internal/experiment"
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
@@ -73,6 +74,9 @@ func (d *door) run(cmd *cobra.Command, f runFlags, args []string) error {
 	exp, err := d.experiment(cmd, f.experimentFlags, args)
 	if err != nil {
 		return err
+	}
+	for _, w := range experiment.Doubts(exp) {
+		fmt.Fprintf(d.stderr, "hakaru: doubt: %s\n", w.Message)
 	}
 	if f.dryRun {
 		return d.dryRun(exp)

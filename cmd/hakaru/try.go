@@ -13,6 +13,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/campaign"
+	"hakaru/internal/experiment"
 	"hakaru/internal/rehearsal"
 	"hakaru/internal/trial"
 )
@@ -44,8 +45,11 @@ With --keep the service stays up after the trial until Ctrl-C, to look at it.`,
 	}
 	f.register(cmd)
 	flags := cmd.Flags()
+	for _, name := range []string{"blocks", "budget", "calibrate", "seed", "goal", "limit", "matters", "method"} {
+		flags.Lookup(name).Hidden = true // accepted, so that the line of a run can be reused; one trial has no use for it
+	}
 	flags.StringVar(&f.variant, "variant", "", "which one (default: the baseline)")
-	flags.StringArrayVar(&f.at, "at", nil, "which level of `at`, name=level (default: the first)")
+	flags.StringArrayVar(&f.at, "at", nil, "which level of at, `name=level` (default: the first)")
 	flags.BoolVar(&f.keep, "keep", false, "leave the service running after the trial, until Ctrl-C")
 	flags.BoolVar(&f.wait, "wait", false, "if another run has this machine, wait for it to end")
 	return cmd
@@ -59,6 +63,11 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 	}
 	if err := carriedOut(exp); err != nil {
 		return err
+	}
+	for _, w := range experiment.Doubts(exp) {
+		if w.Code != experiment.NothingToCompare { // one trial compares nothing anyway
+			fmt.Fprintf(d.stderr, "hakaru: doubt: %s\n", w.Message)
+		}
 	}
 	variant := f.variant
 	if variant == "" {

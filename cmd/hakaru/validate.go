@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hakaru/internal/campaign"
+	"hakaru/internal/experiment"
 	"hakaru/internal/grammar"
 	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
@@ -27,8 +28,16 @@ func (d *door) validateCommand() *cobra.Command {
 			}
 			per := campaign.Guess(exp)
 			atMost, trials := plan.Estimate(exp, per)
-			fmt.Fprintf(d.stdout, "%s: %d variants, %d strata, %d comparisons; at most %d trials, about %s\n",
-				exp.Name, len(exp.Variants), len(exp.Strata), len(exp.Pairs)*len(exp.Strata), trials, unit.Duration(atMost))
+			strata := ""
+			if n := len(exp.Strata); n > 1 {
+				strata = fmt.Sprintf("%d strata, ", n)
+			}
+			fmt.Fprintf(d.stdout, "%s: %s, %s%s; at most %s, about %s\n",
+				exp.Name, count(len(exp.Variants), "variant"), strata,
+				count(len(exp.Pairs)*len(exp.Strata), "comparison"), count(trials, "trial"), unit.Duration(atMost))
+			for _, w := range experiment.Doubts(exp) {
+				fmt.Fprintf(d.stdout, "doubt: %s\n", w.Message)
+			}
 			if len(exp.NotYet) > 0 {
 				fmt.Fprintf(d.stdout, "understood, and not to be run yet:\n%s\n", mistake.List(exp.NotYet))
 			}

@@ -105,6 +105,9 @@ func (x *index) answer() string {
 // sentence is the answer in one stratum.
 func (x *index) sentence(i int) string {
 	s, at, baseline := x.strata[i], x.at[i], x.exp.Baseline
+	if len(x.exp.Variants) == 1 && s.State != compare.StateVoid {
+		return fmt.Sprintf("Nothing was compared: %s is the only variant.", baseline)
+	}
 	var others []string
 	for _, v := range x.exp.Variants {
 		if v.Name != baseline {
