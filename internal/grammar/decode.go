@@ -122,6 +122,14 @@ func (m *Dict[T]) Decode(d *Decoder, n *yamltree.Node, path string) {
 		d.wrongKind(n, path, "a map (name: value)")
 		return
 	}
+	if path == "services" && (n.Get("run") != nil || n.Get("kind") != nil) && !isMap(n.Get("run")) && !isMap(n.Get("kind")) {
+		d.Mistake(n.Entries[0].At, "wrong-type", "services holds several services, each under its name, and this is one service", "write service: for a single one")
+		// What is meant is read, so that its ports and settings are known below.
+		var v T
+		d.Decode(n, &v, join(path, "service"))
+		m.Keys, m.Places, m.Values = []string{"service"}, []mistake.Place{n.Entries[0].At}, []T{v}
+		return
+	}
 	for _, e := range n.Entries {
 		if e.Key == "" {
 			d.Mistake(e.At, "empty-name", "a name in "+path+" is empty", "")
@@ -136,6 +144,8 @@ func (m *Dict[T]) Decode(d *Decoder, n *yamltree.Node, path string) {
 		m.Values = append(m.Values, v)
 	}
 }
+
+func isMap(n *yamltree.Node) bool { return n != nil && n.Kind == yamltree.Map }
 
 // Has reports whether a key is there.
 func (m *Dict[T]) Has(key string) bool {
