@@ -156,3 +156,40 @@ func awaitService(t *testing.T, conductor int) {
 	}
 	t.Fatal("the service did not start")
 }
+
+// TestNohup: a run that was told from the start to ignore that its terminal is
+// closed goes on, and Ctrl-C still ends it.
+func TestNohup(t *testing.T) {
+	s := newSite(t, killed)
+	cmd := s.command("run", "app.yaml")
+	cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	var said []string
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		switch {
+		case len(said) == 1:
+			err = cmd.Process.Signal(syscall.SIGHUP)
+		case strings.HasPrefix(lines.Text(), "hakaru: trial 2 "):
+			err = cmd.Process.Signal(syscall.SIGINT)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = cmd.Wait() // its code is looked at below
+	if code := cmd.ProcessState.ExitCode(); code != 130 {
+		t.Errorf("exit code %d, want 130, after\n%s", code, strings.Join(said, "\n"))
+	}
+	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
+		t.Errorf("left behind:\n%s", left)
+	}
+}

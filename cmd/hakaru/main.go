@@ -235,11 +235,17 @@ func onPipe(command string) pipeSignal {
 // untilSignalled returns a context that ends, with *interrupted as its cause,
 // at the first SIGINT, SIGTERM or SIGHUP. A second SIGINT or SIGTERM ends the
 // process at once: the agents notice and end what they started. A second SIGHUP
-// is no impatience: a terminal that is closed sends several.
+// is no impatience: a terminal that is closed sends several. A SIGHUP that was
+// ignored from the start stays so.
 func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	// A run under nohup outlives its terminal. An agent listens all the same:
+	// what it starts would inherit the ignored signal.
+	if pipe == pipeIgnored || !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	if pipe != pipeEnds {
 		signal.Notify(signals, syscall.SIGPIPE)
 	}
