@@ -138,7 +138,7 @@ func outlineVariants(d *layout.Document, in Input) error {
 			if key := hakaru.AtKey(at); key != "" {
 				title += " at " + key
 			}
-			parts := []layout.Part{loadFacts(load)}
+			parts := []layout.Part{loadFacts(e.Load.Program, load)}
 			if i > 0 && reflect.DeepEqual(first, b.Units) {
 				parts = append(parts, &layout.Paragraph{Text: "The services are the same as at " + hakaru.AtKey(strata[0]) + ".", Tone: layout.Faint})
 			} else {
@@ -153,10 +153,13 @@ func outlineVariants(d *layout.Document, in Input) error {
 	return nil
 }
 
-func loadFacts(load hakaru.LoadSpec) layout.Facts {
+func loadFacts(program *hakaru.ProgramLoad, load hakaru.LoadSpec) layout.Facts {
 	times := fmt.Sprintf("%s of warm-up, %s measured", layout.Whole(unit.Duration(load.WarmUp)), layout.Whole(unit.Duration(load.Window)))
 	if h := load.HTTP; h != nil {
 		return layout.Facts{{"load", fmt.Sprintf("%s %s, %d connections, %s", h.Method, h.URL, h.Connections, times)}}
+	}
+	if program != nil {
+		return layout.Facts{{"load", program.Name + ", " + times}}
 	}
 	return layout.Facts{{"load", times}}
 }

@@ -45,7 +45,7 @@ func (t *Try) Spec(b hakaru.Bundle, load hakaru.LoadSpec) {
 	if at := hakaru.AtKey(b.Trial.At); at != "" {
 		title += " at " + at
 	}
-	parts := append([]layout.Part{loadFacts(load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
+	parts := append([]layout.Part{loadFacts(nil, load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
 	t.show(title, parts...)
 }
 

@@ -89,6 +89,21 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// A plan can be estimated before load programs are built.
+func TestProgramTimes(t *testing.T) {
+	for duration, want := range map[string]time.Duration{"20s": 20 * time.Second, "{x}": 5 * time.Second, "": 10 * time.Second, "1000": 10 * time.Second} {
+		exp := pair(hakaru.Service{Kind: "command", Run: []string{"app", "{x}"}}, []hakaru.Setting{set("x", "5s")}, nil)
+		exp.Load = hakaru.Load{Program: &hakaru.ProgramLoad{Name: "sysbench", Options: map[string]string{"duration": duration}}}
+		_, load, _, err := render.Trial(exp, exp.Baseline, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if load.Window != want || load.WarmUp != 0 || load.HTTP != nil {
+			t.Errorf("duration %q: %+v, want a window of %v", duration, load, want)
+		}
+	}
+}
+
 // A setting that does nothing without another is idle until that one is set.
 func TestIdle(t *testing.T) {
 	serve := hakaru.Service{Kind: "serve", Run: []string{"hakaru", "serve"}}
