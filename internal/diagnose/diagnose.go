@@ -284,7 +284,7 @@ func wrongAnswers(v view) *hakaru.Void {
 	return &hakaru.Void{
 		Reason:   hakaru.VoidWrongAnswers,
 		Evidence: fmt.Sprintf("%d of %d answers were wrong (%s)%s", n, n+v.good, kinds(which), v.firstSample(hakaru.ErrorKind.Wrong)),
-		Hint:     "a fast wrong answer is no measurement: mend the service, or say in load.http what the right answer is (status, expect)",
+		Hint:     "a fast wrong answer is no measurement: mend load.http.url or the service, or say in load.http what the right answer is (status, expect)",
 	}
 }
 
@@ -333,7 +333,7 @@ func nothingCompleted(v view) *hakaru.Void {
 	return &hakaru.Void{
 		Reason:   hakaru.VoidNothingCompleted,
 		Evidence: evidence + v.firstSample(func(hakaru.ErrorKind) bool { return true }),
-		Hint:     "run one trial and look at it: hakaru try FILE --variant " + v.Result.Variant,
+		Hint:     "is load.http.url where the service listens? see the first bad answers: hakaru try FILE --variant " + v.Result.Variant,
 	}
 }
 

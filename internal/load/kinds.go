@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"hakaru"
@@ -110,7 +111,7 @@ func (r *request) words(kind int, p *parser) string {
 	if len(p.begin) == 0 {
 		return got + ", no body"
 	}
-	return got + fmt.Sprintf(", body begins %q", p.begin)
+	return got + fmt.Sprintf(", body begins %q", strings.Join(strings.Fields(string(p.begin)), " "))
 }
 
 func clip(s string, n int) string {

@@ -85,7 +85,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 				return nil, fmt.Errorf("start %s: %w", hakaru.TheService(u.spec.Service), err)
 			}
 			return nil, s.startError(u, fmt.Sprintf("it did not become ready within %s: %s", limit, last),
-				"see the last lines of its output; a longer start is allowed by ready: {timeout: …}")
+				"see the last lines of its output; ready: {get: …, status: …} says what is asked and the right answer, ready: {timeout: …} how long a start may take")
 		case <-timer.C:
 			if ready.Get == "" && ready.Connect == "" && ready.Log == "" {
 				return []hakaru.Answer{{Service: u.spec.Service, Probe: "alive", Got: fmt.Sprintf("pid %d", u.group.Leader)}}, nil
