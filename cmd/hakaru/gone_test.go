@@ -193,3 +193,26 @@ func TestNohup(t *testing.T) {
 		t.Errorf("left behind:\n%s", left)
 	}
 }
+
+// A pipe is unread when its reader is gone, and a file never is.
+func TestUnread(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if unread(int(w.Fd())) || unread(int(file.Fd())) {
+		t.Error("a pipe with a reader, or a file, passes for unread")
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !unread(int(w.Fd())) {
+		t.Error("a pipe without a reader passes for read")
+	}
+}

@@ -250,6 +250,9 @@ func (s site) killOne(victim string, after time.Duration) {
 	if victim != "conductor" && err != nil {
 		s.t.Logf("the run ended with %v:\n%s", err, text)
 	}
+	if victim != "conductor" && strings.Contains(text, "interrupted") {
+		s.t.Errorf("the death of the %s passes for a wish to end:\n%s", victim, text)
+	}
 }
 
 // TestInterrupt sends Ctrl-C in the middle: the partial report is printed, the

@@ -232,6 +232,14 @@ func onPipe(command string) pipeSignal {
 	return pipeEnds
 }
 
+// unread reports whether a stream is a pipe or a socket that nobody reads any
+// more.
+func unread(fd int) bool {
+	poll := []unix.PollFd{{Fd: int32(fd)}}
+	n, err := unix.Poll(poll, 0)
+	return err == nil && n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
+}
+
 // untilSignalled returns a context that ends, with *interrupted as its cause,
 // at the first SIGINT, SIGTERM or SIGHUP. A second SIGINT or SIGTERM ends the
 // process at once: the agents notice and end what they started. A second SIGHUP
@@ -263,7 +271,9 @@ func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (con
 				if !ok {
 					continue
 				}
-				if sig == syscall.SIGPIPE && pipe == pipeIgnored {
+				// An agent that was killed raises it too, when it is next spoken
+				// to; that the link to it ended is for the trial to tell.
+				if sig == syscall.SIGPIPE && (pipe == pipeIgnored || !unread(1) && !unread(2)) {
 					continue
 				}
 				if !first && sig != syscall.SIGINT && sig != syscall.SIGTERM {
