@@ -9,6 +9,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/stats"
+	"hakaru/internal/unit"
 )
 
 // Alpha is the share of runs in which anything at all may be claimed falsely.
@@ -82,8 +83,8 @@ func Freeze(exp *hakaru.Experiment, calibration []hakaru.Result) hakaru.Frozen {
 // afford turns the time budget into blocks.
 func afford(exp *hakaru.Experiment, calibration []hakaru.Result, took time.Duration, most int) (int, string) {
 	if took <= 0 {
-		return most, fmt.Sprintf("the budget of %v could not be turned into blocks, since no calibration trial tells how long one takes; %d blocks are planned",
-			exp.Design.Budget, most)
+		return most, fmt.Sprintf("the budget of %s could not be turned into blocks, since no calibration trial tells how long one takes; %d blocks are planned",
+			unit.Duration(exp.Design.Budget), most)
 	}
 	left := exp.Design.Budget
 	for _, r := range calibration {
@@ -94,12 +95,12 @@ func afford(exp *hakaru.Experiment, calibration []hakaru.Result, took time.Durat
 	round := took * time.Duration(armCount(exp)*len(exp.Strata))
 	fits := max(0, int(left/round))
 	blocks := min(max(fits, 1), most)
-	note := fmt.Sprintf("a budget of %v less %v for calibration allows %d blocks of %d trials",
-		exp.Design.Budget, (exp.Design.Budget - left).Round(time.Second), fits, armCount(exp))
+	note := fmt.Sprintf("a budget of %s less %s for calibration allows %d blocks of %d trials",
+		unit.Duration(exp.Design.Budget), unit.Duration((exp.Design.Budget - left).Round(time.Second)), fits, armCount(exp))
 	if len(exp.Strata) > 1 {
 		note += fmt.Sprintf(" in each of %d strata", len(exp.Strata))
 	}
-	note += fmt.Sprintf(" at %v a trial", took.Round(100*time.Millisecond))
+	note += fmt.Sprintf(" at %s a trial", unit.Duration(took.Round(100*time.Millisecond)))
 	switch {
 	case fits > most:
 		note += fmt.Sprintf("; %d are planned, as asked for", most)

@@ -72,10 +72,10 @@ func TestFreezeBudget(t *testing.T) {
 		note   string
 	}{
 		{0, 28, ""},
-		{10 * time.Minute, 27, "a budget of 10m0s less 1m0s for calibration allows 27 blocks of 2 trials at 10s a trial"},
-		{time.Hour, 28, "allows 177 blocks of 2 trials at 10s a trial; 28 are planned, as asked for"},
+		{10 * time.Minute, 27, "a budget of 10 min less 60 s for calibration allows 27 blocks of 2 trials at 10 s a trial"},
+		{time.Hour, 28, "allows 177 blocks of 2 trials at 10 s a trial; 28 are planned, as asked for"},
 		{100 * time.Second, 2, "fewer than the 3 of the first look"},
-		{30 * time.Second, 1, "allows 0 blocks of 2 trials at 10s a trial; one is planned all the same"},
+		{30 * time.Second, 1, "allows 0 blocks of 2 trials at 10 s a trial; one is planned all the same"},
 	} {
 		exp := experiment("v")
 		exp.Design.Budget = test.budget
