@@ -14,6 +14,7 @@ import (
 	"hakaru"
 	"hakaru/internal/campaign"
 	"hakaru/internal/experiment"
+	"hakaru/internal/hint"
 	"hakaru/internal/rehearsal"
 	"hakaru/internal/trial"
 )
@@ -74,7 +75,11 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 		variant = exp.Baseline
 	}
 	if _, ok := exp.Variant(variant); !ok {
-		return usagef("the variants are: "+strings.Join(variantNames(exp), ", "), "there is no variant %q", variant)
+		next := "the variants are: " + strings.Join(variantNames(exp), ", ")
+		if near := hint.Near(variant, variantNames(exp)); near != "" {
+			next = "did you mean " + near + "? " + next
+		}
+		return usagef(next, "there is no variant %q", variant)
 	}
 	at, err := stratum(exp, f.at)
 	if err != nil {
@@ -153,7 +158,11 @@ func stratum(exp *hakaru.Experiment, asked []string) (map[string]string, error) 
 			return nil, usagef("write --at threads=64", "--at %s: want name=level", a)
 		}
 		if _, known := at[name]; !known {
-			return nil, usagef("", "--at %s: the experiment has no such at", name)
+			names := slices.Sorted(maps.Keys(at))
+			if len(names) == 0 {
+				return nil, usagef("leave --at out", "--at %s: the experiment has no at", name)
+			}
+			return nil, usagef("at has: "+strings.Join(names, ", "), "--at %s: nothing under at is called so", name)
 		}
 		at[name] = level
 	}
