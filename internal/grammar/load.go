@@ -25,6 +25,12 @@ func (l *Load) Decode(d *Decoder, n *yamltree.Node, path string) {
 		d.wrongKind(n, path, "a map, such as {http: {url: …}}")
 		return
 	}
+	if n.Get("url") != nil && n.Get("http") == nil {
+		d.Mistake(n.Entries[0].At, "unknown-load", "load does not say what sends it", "write it under http: load: {http: {url: …, connections: …}}")
+		l.HTTP = &HTTP{}
+		d.Decode(n, l.HTTP, join(path, "http"))
+		return
+	}
 	for i, e := range n.Entries {
 		inner := join(path, e.Key)
 		d.Places[inner] = e.At
