@@ -135,6 +135,9 @@ func (x *index) sentence(i int) string {
 			return fmt.Sprintf("No variant can be recommended over %s: %s %s better and %s a limit.", baseline, wording.List(s.Excluded), wording.IsAre(s.Excluded), wording.Plural(s.Excluded, "violates", "violate"))
 		}
 		if len(others) == 1 {
+			if c := x.of(x.exp.Goal, at, baseline, the); c != nil && c.Verdict == hakaru.Worse && !wording.Times(c) {
+				return fmt.Sprintf("%s is worse than %s: %s %s (%s"+layout.Nbsp+"%%).", the, baseline, wording.Metric(c.Metric), layout.Whole(unit.Change(c.Ratio)), wording.Interval(c))
+			}
 			return fmt.Sprintf("%s is not better than %s.", the, baseline)
 		}
 		return fmt.Sprintf("%s is better than %s.", the, baseline)
