@@ -18,8 +18,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"hakaru/internal/hint"
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
 	"hakaru/internal/redact"
@@ -93,7 +95,9 @@ real, how large it is, and where there is not enough data to say.`,
 		},
 	}
 	root.PersistentFlags().StringVar(&d.store, "store", "", "file with the runs (default $HAKARU_STORE, else hakaru/hakaru.db in $XDG_DATA_HOME or ~/.local/share)")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{err: err, hint: nearFlag(cmd, err)}
+	})
 	root.AddGroup(
 		&cobra.Group{ID: "measure", Title: "Measure:"},
 		&cobra.Group{ID: "results", Title: "Look at results:"},
@@ -128,6 +132,24 @@ func usage(err error) error { return &usageError{err: err} }
 
 func usagef(hint, format string, args ...any) error {
 	return &usageError{err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// nearFlag is a hint for a flag that is not known, or nothing.
+func nearFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	if near := hint.Near(unknown.GetSpecifiedName(), names); near != "" {
+		return "did you mean --" + near + "?"
+	}
+	return "hakaru " + cmd.Name() + " --help lists the flags"
 }
 
 // answerNo ends a command whose work was done and whose answer is no; it has
@@ -177,7 +199,7 @@ func (d *door) complain(ctx context.Context, err error) int {
 		serving *config.UsageError
 		not     *host.NotStarted
 		busy    *host.BusyError
-		hint    hinter
+		advice  hinter
 	)
 	switch {
 	case errors.As(err, &use):
@@ -199,8 +221,8 @@ func (d *door) complain(ctx context.Context, err error) int {
 		}
 	case errors.As(err, &busy):
 		say("hakaru: hint: %s\n", busy.LinkError().Hint)
-	case errors.As(err, &hint) && hint.Hint() != "":
-		say("hakaru: hint: %s\n", hint.Hint())
+	case errors.As(err, &advice) && advice.Hint() != "":
+		say("hakaru: hint: %s\n", advice.Hint())
 	}
 	return exitFailed
 }
