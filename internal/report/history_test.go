@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,38 @@ func TestSwappedBaseline(t *testing.T) {
 	for _, line := range strings.Split(text.String(), "\n") {
 		if strings.HasPrefix(line, "base ") && !strings.Contains(line, " worse ") {
 			t.Error(line)
+		}
+	}
+}
+
+// TestFewVariants: the sentence where there is one other variant, and none.
+func TestFewVariants(t *testing.T) {
+	for n, want := range map[int]string{
+		1: "Nothing was compared: processes is the only variant.",
+		2: "base is worse than processes: throughput -",
+	} {
+		in := sample()
+		e := &in.Run.Experiment
+		e.Baseline = "processes"
+		e.Variants = slices.DeleteFunc(slices.Clone(e.Variants), func(v hakaru.Variant) bool {
+			return v.Name != "processes" && (n == 1 || v.Name != "base")
+		})
+		e.Pairs = slices.DeleteFunc(slices.Clone(e.Pairs), func(hakaru.Pair) bool { return true })
+		if n == 2 {
+			e.Pairs = []hakaru.Pair{{Base: "processes", Other: "base"}}
+		}
+		in.Diff = nil
+		in.History = slices.DeleteFunc(slices.Clone(in.History), func(r hakaru.Result) bool {
+			_, ok := e.Variant(r.Variant)
+			return !ok
+		})
+		in = judge(in)
+		var text bytes.Buffer
+		if err := Text(&text, in, layout.Style{Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(text.String(), layout.Nbsp, " "); !strings.HasPrefix(got, want) {
+			t.Errorf("%d variants: %.200s", n, got)
 		}
 	}
 }
