@@ -1,8 +1,10 @@
 package main
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -72,6 +74,9 @@ func executable() (string, error) {
 	return exe, nil
 }
 
+// unversioned is the version of a build outside of a version control system.
+const unversioned = "development"
+
 // version is that of the build: the module's, or the commit.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
@@ -85,7 +90,27 @@ func version() string {
 		}
 	}
 	if v == "" || v == "(devel)" {
-		return "development"
+		return unversioned
 	}
 	return v
+}
+
+// builtAs is the version for the record of a run. A build that has none is told
+// apart by its content: years later the question is whether two runs were
+// measured by the same program.
+func builtAs(exe string) string {
+	v := version()
+	if v != unversioned {
+		return v
+	}
+	file, err := os.Open(exe)
+	if err != nil {
+		return v
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return v
+	}
+	return fmt.Sprintf("%s, sha256 %.6x", v, sum.Sum(nil))
 }

@@ -20,6 +20,8 @@ type Try struct {
 	w     io.Writer
 	style layout.Style
 	err   error
+
+	proofs []hakaru.Proof // last shown
 }
 
 // NewTry returns a Try that writes onto w.
@@ -84,7 +86,21 @@ func (t *Try) Proofs(proofs []hakaru.Proof) {
 			{Text: strings.ReplaceAll(p.Holds.String(), "_", " "), Tone: tone}, {Text: p.Source, Tone: layout.Faint},
 		})
 	}
-	t.show(fmt.Sprintf("In force (at %s)", proofs[0].When), table)
+	title := fmt.Sprintf("In force (at %s)", proofs[0].When)
+	if alike(proofs, t.proofs) {
+		t.show(title, &layout.Paragraph{Text: "As before."})
+		return
+	}
+	t.proofs = proofs
+	t.show(title, table)
+}
+
+// alike reports whether two rounds of proofs say the same, but for the moment.
+func alike(a, b []hakaru.Proof) bool {
+	return slices.EqualFunc(a, b, func(x, y hakaru.Proof) bool {
+		x.When = y.When
+		return x == y
+	})
 }
 
 // Result shows what was measured, what speaks against it, and what the services
