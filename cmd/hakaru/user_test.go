@@ -41,6 +41,10 @@ func TestOrdinaryUser(t *testing.T) {
 	if !strings.Contains(stdout.String(), "5 in all, 0 void") {
 		t.Errorf("not five trials that count:\n%s%s", stderr.Bytes(), stdout.Bytes())
 	}
+	// What it had to do without is said: on standard error with each trial.
+	if os.Getuid() == 0 && !strings.Contains(stderr.String(), "no cgroup could be made") {
+		t.Errorf("no word on the cgroup that could not be made:\n%s", stderr.Bytes())
+	}
 	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
 		t.Errorf("left behind:\n%s", left)
 	}

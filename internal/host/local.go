@@ -213,6 +213,8 @@ func (l *Local) Down(ctx context.Context, place hakaru.Place) (hakaru.Leftovers,
 		return hakaru.Leftovers{}, err
 	}
 	left := stack.Down(ctx)
+	// What was to doubt about bringing it up belongs into the result as well.
+	left.Warnings = append(stack.Warnings(), left.Warnings...)
 	l.mu.Lock()
 	delete(l.stacks, place.ID)
 	l.mu.Unlock()
