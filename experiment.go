@@ -91,6 +91,9 @@ type Variant struct {
 	Name     string    `json:"name"`
 	From     string    `json:"from,omitempty"`
 	Settings []Setting `json:"settings,omitempty"` // all that differ from base, `from` resolved, in order of appearance
+	// Idle are settings that do nothing in this variant, by full name → what
+	// they would need.
+	Idle map[string]string `json:"idle,omitempty"`
 }
 
 // Service is one program to start, as written.
@@ -110,13 +113,24 @@ type Service struct {
 	After    []string          `json:"after,omitempty"`
 	Only     map[string]string `json:"only,omitempty"` // factor → level: present only in such variants
 
-	// Understood, not yet carried out.
+	// SQL is where proofs by SQL are asked: "user:password@tcp(host:port)/" or
+	// "user@unix(/path)/"; empty: where the kind says.
+	SQL string `json:"sql,omitempty"`
+
+	// Attach is the right answer of a service that something else starts. Its
+	// commands are run without a shell: Apply brings {file}, the edited copy, into
+	// place, Restart makes it count, and Undo puts everything back.
 	Attach  *Ready `json:"attach,omitempty"`
 	Apply   string `json:"apply,omitempty"`
 	Restart string `json:"restart,omitempty"`
 	Undo    string `json:"undo,omitempty"`
-	Build   string `json:"build,omitempty"`
-	Data    *Data  `json:"data,omitempty"`
+
+	// Build makes the program of the service, once before the first trial, and
+	// once for each version of the factor git.
+	Build string `json:"build,omitempty"`
+
+	// Understood, not yet carried out.
+	Data *Data `json:"data,omitempty"`
 }
 
 // EnvVar is an environment variable; a nil value removes it.
@@ -170,9 +184,9 @@ type HTTPLoad struct {
 	KeepAlive   string            `json:"keep_alive,omitempty"`  // "true" where empty
 }
 
-// ProgramLoad is load by an external program. Understood, not yet carried out.
+// ProgramLoad is load by an external program, as written.
 type ProgramLoad struct {
-	Name    string            `json:"name"` // "ab", "wrk", "sysbench", "command", …
+	Name    string            `json:"name"` // "ab", "wrk", "command", …
 	Options map[string]string `json:"options,omitempty"`
 }
 
@@ -189,13 +203,15 @@ type Ask struct {
 	Service  string `json:"service"`
 	Setting  string `json:"setting"`
 	Asked    string `json:"asked"`              // the level as asked for; what to look for where Contains and Equals are empty
-	Kind     string `json:"kind"`               // cmdline, environ, maps, processes, threads, backlog, http, log, sql, command, file
+	Kind     string `json:"kind"`               // cmdline, environ, maps, processes, threads, backlog, http, log, sql, command, file, stats, revision
 	Argument string `json:"argument,omitempty"` // URL, pattern, statement, command, JSON path
 	Field    string `json:"field,omitempty"`    // JSON path into the answer: "workers", "pool.size"
 	Contains string `json:"contains,omitempty"`
 	Equals   string `json:"equals,omitempty"`
 	Absent   bool   `json:"absent,omitempty"`    // a null level: what the other levels bring must not be there
 	Offset   int    `json:"offset,omitempty"`    // processes: added to the asked number (a master)
+	Count    bool   `json:"count,omitempty"`     // log: how often the pattern is there, not what it holds, is what was asked for
+	From     Moment `json:"from,omitempty"`      // the first moment at which it can be seen; empty: when ready
 	NotProof string `json:"not_proof,omitempty"` // why it cannot be proved; the answer is NotProved with this reason
 }
 
@@ -245,11 +261,41 @@ type HTTPRequest struct {
 	KeepAlive   bool              `json:"keep_alive"`
 }
 
-// LoadSpec is the load of one trial.
+// LoadSpec is the load of one trial: HTTP or a program.
 type LoadSpec struct {
-	HTTP   *HTTPRequest  `json:"http,omitempty"`
-	WarmUp time.Duration `json:"warm_up"`
+	HTTP    *HTTPRequest  `json:"http,omitempty"`
+	Program *ProgramSpec  `json:"program,omitempty"`
+	WarmUp  time.Duration `json:"warm_up"`
+	// Window is the measured time. A program that is given a number of requests
+	// instead ends when they are answered: then it is how long it may take.
 	Window time.Duration `json:"window"`
+}
+
+// ProgramSpec is ProgramLoad rendered for a trial; options may still hold leased
+// names, which the load host replaces.
+type ProgramSpec struct {
+	Name        string            `json:"name"`
+	Options     map[string]string `json:"options,omitempty"`
+	Connections int               `json:"connections,omitempty"` // 0: the program's own business
+	// Counted is set where the program ends after a number of requests, not
+	// after a time.
+	Counted bool `json:"counted,omitempty"`
+}
+
+// Totals is what a load tells that knows sums only, over the measured window as
+// the program itself had it.
+type Totals struct {
+	Took       time.Duration     `json:"took"`
+	Good       uint64            `json:"good"`
+	Bad        uint64            `json:"bad"`
+	Kinds      map[string]uint64 `json:"kinds,omitempty"`      // bad ones by ErrorKind
+	Throughput float64           `json:"throughput,omitempty"` // good answers per second, as the program says
+	// Quantiles are of the program's own latencies, in seconds, by metric (p50,
+	// p99). They are service times of a closed loop, rounded as it rounds.
+	Quantiles map[Metric]float64 `json:"quantiles,omitempty"`
+	Score     *float64           `json:"score,omitempty"`
+	// Failed is why the program itself failed: a trial of it is void.
+	Failed string `json:"failed,omitempty"`
 }
 
 // Bundle is everything a service host needs to bring a stack up: rendered but
@@ -283,6 +329,34 @@ type Unit struct {
 	CPUs    []int    `json:"cpus,omitempty"`
 	Ready   Ready    `json:"ready"`
 	Stop    Stop     `json:"stop"`
+	Signs   []Sign   `json:"signs,omitempty"`
+	SQL     string   `json:"sql,omitempty"` // data source name for proofs by SQL; empty: none is known
+
+	// Attached is set for a service that hakaru does not start: Argv is empty,
+	// and Ready is how it answers.
+	Attached *Attached `json:"attached,omitempty"`
+	// Build is run before the first start, and once for each revision; its words.
+	Build []string `json:"build,omitempty"`
+	// Revision is the version of the person's code to run, as a branch, tag or
+	// commit; empty: the working tree as it is.
+	Revision string `json:"revision,omitempty"`
+}
+
+// Attached says how settings reach a service that something else starts, as
+// words of commands; {file} is the path of the edited copy.
+type Attached struct {
+	Apply   []string `json:"apply,omitempty"`
+	Restart []string `json:"restart,omitempty"`
+	Undo    []string `json:"undo,omitempty"`
+}
+
+// Sign is a line of a service's output that explains why it does not come up.
+type Sign struct {
+	Pattern string `json:"pattern"` // regular expression (RE2)
+	Hint    string `json:"hint"`
+	// Fatal says that the service will not become ready any more, though it may
+	// go on running.
+	Fatal bool `json:"fatal,omitempty"`
 }
 
 // Place is a stack that is up.
@@ -303,6 +377,11 @@ type RunningUnit struct {
 	Cgroup  string        `json:"cgroup,omitempty"` // directory; empty where none could be made
 	Files   []File        `json:"files,omitempty"`  // as written, absolute paths
 	Ready   time.Duration `json:"ready"`
+	// Attached is set where hakaru did not start it: PID is that of the process
+	// that listens there and no other member's child; 0 where it is on another
+	// machine.
+	Attached bool   `json:"attached,omitempty"`
+	Commit   string `json:"commit,omitempty"` // of the version that runs, where the experiment has several
 }
 
 // Answer is what a readiness probe got.
@@ -351,6 +430,8 @@ type LoadReport struct {
 	Samples     []Sample  `json:"samples,omitempty"` // the first bad answers
 	Latency     []byte    `json:"latency,omitempty"` // of the measured window, good answers
 	Connections int       `json:"connections"`
+	Totals      *Totals   `json:"totals,omitempty"` // of a program; Buckets then hold counters only
+	Output      string    `json:"output,omitempty"` // what the program wrote
 }
 
 // Sample is one bad answer in words.

@@ -179,6 +179,7 @@ const (
 	VoidProof            VoidReason = "proof_failed"      // a setting was not in force
 	VoidAgent            VoidReason = "agent_lost"        // the agent or the link to it ended
 	VoidNothingCompleted VoidReason = "nothing_completed" // not one good answer in the window
+	VoidProgram          VoidReason = "load_program"      // the load program failed
 )
 
 // Own reports whether the reason is the variant's own doing, so that a variant
@@ -216,6 +217,7 @@ type Result struct {
 	Window       time.Duration `json:"window"`     // measured, after the warm-up
 	Counters     []Counter     `json:"counters,omitempty"`
 	Buckets      []Bucket      `json:"buckets,omitempty"`
+	Totals       *Totals       `json:"totals,omitempty"` // of a load program, whose answers are in no bucket
 	Measurements []Measurement `json:"measurements,omitempty"`
 	Proofs       []Proof       `json:"proofs,omitempty"`
 	Warnings     []Warning     `json:"warnings,omitempty"`

@@ -100,7 +100,7 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 	s := hakaru.Service{
 		Name: name, Run: doc.Run.List, Dir: doc.Dir.Value, User: doc.User.Value, Settings: doc.Settings.Value,
 		Ports: doc.Ports.Values(), After: doc.After.Values(),
-		Apply: doc.Apply.Value, Restart: doc.Restart.Value, Undo: doc.Undo.Value, Build: doc.Build.Value,
+		Apply: doc.Apply.Value, Restart: doc.Restart.Value, Undo: doc.Undo.Value, Build: doc.Build.Value, SQL: doc.SQL.Value,
 	}
 	k := b.kindOf(doc, &s)
 	if !b.written(where+".run") && doc.Attach == nil {

@@ -51,11 +51,12 @@ type Service struct {
 	User     Text       `json:"user,omitempty" jsonschema:"who it runs as"`
 	After    Texts      `json:"after,omitempty" jsonschema:"services that are started before it"`
 	Only     Dict[Text] `json:"only,omitempty" jsonschema:"factor: level; it is there in such variants only"`
-	Attach   *Ready     `json:"attach,omitempty" jsonschema:"a service that hakaru does not start (not built yet)"`
-	Apply    Text       `json:"apply,omitempty" jsonschema:"command that brings {file} into place (not built yet)"`
-	Restart  Text       `json:"restart,omitempty" jsonschema:"command that restarts it (not built yet)"`
-	Undo     Text       `json:"undo,omitempty" jsonschema:"command that puts everything back (not built yet)"`
-	Build    Text       `json:"build,omitempty" jsonschema:"command that builds it (not built yet)"`
+	Attach   *Ready     `json:"attach,omitempty" jsonschema:"the right answer of a service that something else starts"`
+	Apply    Text       `json:"apply,omitempty" jsonschema:"command that brings {file}, the edited copy, into place"`
+	Restart  Text       `json:"restart,omitempty" jsonschema:"command that makes it count"`
+	Undo     Text       `json:"undo,omitempty" jsonschema:"command that puts everything back; run whatever happens"`
+	Build    Text       `json:"build,omitempty" jsonschema:"command that builds it, once for each version"`
+	SQL      Text       `json:"sql,omitempty" jsonschema:"where proofs by SQL are asked: user:password@tcp(host:port)/ or user@unix(/path)/"`
 	Data     *Data      `json:"data,omitempty" jsonschema:"its data directory (not built yet)"`
 }
 

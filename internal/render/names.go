@@ -64,7 +64,7 @@ func serviceTexts(exp *hakaru.Experiment, s *hakaru.Service) []string {
 	if s.Settings != "" {
 		list = append(list, sourceOf(exp, s.Settings))
 	}
-	return append(list, s.Ready.Get, s.Ready.Body, s.Ready.Connect, s.Ready.Log, s.Dir, s.User, s.Build, s.Apply)
+	return append(list, s.Ready.Get, s.Ready.Body, s.Ready.Connect, s.Ready.Log, s.Dir, s.User, s.Build, s.Apply, s.Restart, s.Undo, s.SQL)
 }
 
 func loadTexts(l hakaru.Load) []string {

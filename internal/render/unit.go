@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/grammar"
 	"hakaru/internal/kind"
 	"hakaru/internal/unit"
 )
@@ -54,7 +55,7 @@ func (r *Rendering) stack() error {
 	taken := map[string]bool{}
 	for i := range r.exp.Services {
 		s := &r.exp.Services[i]
-		if !r.present(s) || s.Attach != nil {
+		if !r.present(s) {
 			continue
 		}
 		u, err := r.unit(s, taken)
@@ -93,6 +94,9 @@ func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit
 		if u.Dir = r.text(s.Dir); !path.IsAbs(u.Dir) {
 			u.Dir = path.Join(r.exp.Dir, u.Dir)
 		}
+	}
+	if err := r.outside(s, where, &u); err != nil {
+		return out, err
 	}
 	for i, word := range s.Run {
 		word, whole := r.expand(word)
@@ -137,6 +141,47 @@ func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit
 	}
 	out.unit = u
 	return out, nil
+}
+
+// outside renders the commands that are run for a service beside its program:
+// those that build it, and those that bring settings to one that something else
+// starts.
+func (r *Rendering) outside(s *hakaru.Service, where string, u *hakaru.Unit) error {
+	u.SQL = r.text(s.SQL)
+	var wrong error
+	words := func(key, text string) []string {
+		list, err := grammar.Split(text)
+		if err != nil && wrong == nil {
+			wrong = &Mistake{Path: where + "." + key, Code: "command-line", Message: fmt.Sprintf("%s.%s: %v", where, key, err)}
+		}
+		var out []string
+		for _, word := range list {
+			if word, whole := r.expand(word); whole {
+				out = append(out, word)
+			}
+		}
+		return out
+	}
+	u.Build = words("build", s.Build)
+	u.Revision = r.revision(s)
+	if s.Attach != nil {
+		u.Attached = &hakaru.Attached{Apply: words("apply", s.Apply), Restart: words("restart", s.Restart), Undo: words("undo", s.Undo)}
+	}
+	return wrong
+}
+
+// revision is the version of the factor git that a service is to be of: the only
+// service, or in a stack each that is built.
+func (r *Rendering) revision(s *hakaru.Service) string {
+	if len(r.exp.Services) > 1 && s.Build == "" {
+		return ""
+	}
+	for _, x := range r.variant.Settings {
+		if x.Name == "git" && (x.Service == "" || x.Service == s.Name) {
+			return valueOr(x.Value, "")
+		}
+	}
+	return ""
 }
 
 // putIn writes the settings copy and lets the kind put its settings in: into the
@@ -185,6 +230,10 @@ func redirect(argv []string, file, name string) {
 }
 
 func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, argv []string, content string) hakaru.Ready {
+	if s.Attach != nil {
+		return hakaru.Ready{Get: r.text(s.Attach.Get), Status: s.Attach.Status, Body: r.text(s.Attach.Body),
+			Connect: r.text(s.Attach.Connect), Timeout: s.Attach.Timeout}
+	}
 	ready := hakaru.Ready{Get: r.text(s.Ready.Get), Status: s.Ready.Status, Body: r.text(s.Ready.Body),
 		Connect: r.text(s.Ready.Connect), Log: r.text(s.Ready.Log), Timeout: s.Ready.Timeout}
 	if ready.Get != "" || ready.Connect != "" || ready.Log != "" || k.Ready.Get == "" {
