@@ -7,7 +7,7 @@
 GO     ?= go
 HAKARU := bin/hakaru
 
-.PHONY: demo test lint bench build FORCE
+.PHONY: demo test packages lint bench build FORCE
 .DEFAULT_GOAL := build
 
 build: $(HAKARU)
@@ -26,9 +26,13 @@ lint:
 	$(GO) mod verify >/dev/null
 	$(GO) mod tidy -diff
 
+# The tests run real servers: uWSGI, gunicorn, nginx, MariaDB and others.
+packages:
+	.ci/packages
+
 # What runs whole experiments comes last and by itself: two timed things at once
 # would measure each other.
-test: lint
+test: packages lint
 	$(GO) test $$($(GO) list ./... | grep -v '/cmd/')
 	$(GO) test ./cmd/...
 
