@@ -186,8 +186,11 @@ type HTTPLoad struct {
 
 // ProgramLoad is load by an external program, as written.
 type ProgramLoad struct {
-	Name    string            `json:"name"` // "ab", "wrk", "command", …
+	Name string `json:"name"` // "ab", "wrk", "command", …
+	// Options by key; a header is "headers.NAME".
 	Options map[string]string `json:"options,omitempty"`
+	// Replaced says what of the file a flag put aside, to be told to the person.
+	Replaced string `json:"replaced,omitempty"`
 }
 
 // Limit is a bound that a variant must hold.
@@ -296,6 +299,9 @@ type Totals struct {
 	Score     *float64           `json:"score,omitempty"`
 	// Failed is why the program itself failed: a trial of it is void.
 	Failed string `json:"failed,omitempty"`
+	Hint   string `json:"hint,omitempty"` // what may be done about it
+	// Command is the command line as it was run.
+	Command string `json:"command,omitempty"`
 }
 
 // Bundle is everything a service host needs to bring a stack up: rendered but
@@ -432,6 +438,11 @@ type LoadReport struct {
 	Connections int       `json:"connections"`
 	Totals      *Totals   `json:"totals,omitempty"` // of a program; Buckets then hold counters only
 	Output      string    `json:"output,omitempty"` // what the program wrote
+	// Begun is when the measured run of a program was started, from the start of
+	// the window, at the boundary of a bucket: its warm-up takes a moment more
+	// than it is told to.
+	Begun    time.Duration `json:"begun,omitempty"`
+	Warnings []Warning     `json:"warnings,omitempty"` // what is to doubt about the program's figures
 }
 
 // Sample is one bad answer in words.
