@@ -80,22 +80,7 @@ func (s *Stack) foreignHolder(addr netip.AddrPort) *heldError {
 	if err != nil {
 		return nil
 	}
-	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
-	var exact, wild []uint64
-	for _, l := range listeners {
-		switch {
-		case l.Addr.Port() != addr.Port():
-		case l.Addr.Addr() == addr.Addr():
-			exact = append(exact, l.Inode)
-		case l.Addr.Addr().IsUnspecified() && (l.Addr.Addr().Is6() || addr.Addr().Is4()):
-			wild = append(wild, l.Inode)
-		}
-	}
-	// The kernel gives a connection to the most specific socket.
-	if len(exact) > 0 {
-		return s.foreign(addr.String(), exact)
-	}
-	return s.foreign(addr.String(), wild)
+	return s.foreign(addr.String(), kernel.Listening(listeners, addr))
 }
 
 // foreign tells whether any of the sockets is held by others alone: with

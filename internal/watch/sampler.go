@@ -40,7 +40,15 @@ func newSampler(place hakaru.Place) (_ *sampler, err error) {
 		}
 	}()
 	for i, u := range place.Units {
-		s.units = append(s.units, newUnitSampler(u, kernel.Mark(place.ID, i)))
+		mark := kernel.Mark(place.ID, i)
+		if u.Attached {
+			if u.PID == 0 {
+				s.warn("not_watched", fmt.Sprintf("no process of %s can be found on this machine: its CPU time and memory are not measured", hakaru.TheService(u.Service)))
+				continue
+			}
+			mark = "" // nothing that hakaru did not start carries one
+		}
+		s.units = append(s.units, newUnitSampler(u, mark))
 	}
 	if s.host, err = newHostSampler(); err != nil {
 		return nil, err
@@ -57,7 +65,9 @@ func newSampler(place hakaru.Place) (_ *sampler, err error) {
 		}
 	}
 	for _, u := range s.units {
-		if u.cpu == nil {
+		if u.cpu == nil && u.foreign {
+			s.warn("no_cgroup", fmt.Sprintf("%s is not in a cgroup of hakaru's, which did not start it: its CPU time is the sum over the process that listens and its descendants, in steps of 10 ms, without what a process used since the last look before it ended unseen", hakaru.TheService(u.name)))
+		} else if u.cpu == nil {
 			s.warn("no_cgroup", fmt.Sprintf("%s has no cgroup: its CPU time is the sum over its processes in steps of 10 ms, without what a process used since the last look before it ended unseen", hakaru.TheService(u.name)))
 		}
 	}

@@ -24,6 +24,7 @@ const maxThreads = 512
 // unitSampler counts for one service.
 type unitSampler struct {
 	name    string
+	foreign bool // hakaru did not start it
 	leader  int
 	start   uint64
 	finder  kernel.Finder
@@ -67,13 +68,13 @@ type quotaFile struct {
 
 func newUnitSampler(u hakaru.RunningUnit, mark string) *unitSampler {
 	s := &unitSampler{
-		name: u.Service, leader: u.PID, buf: make([]byte, 16<<10),
+		name: u.Service, foreign: u.Attached, leader: u.PID, buf: make([]byte, 16<<10),
 		procs: map[int]procCPU{}, threads: map[int]*thread{},
 	}
 	if st, err := kernel.ReadStat(u.PID); err == nil {
 		s.start = st.Start
 	}
-	s.finder.Group = kernel.Group{Cgroup: u.Cgroup, Mark: mark, Leader: u.PID, Start: s.start}
+	s.finder.Group = kernel.Group{Cgroup: u.Cgroup, Mark: mark, Leader: u.PID, Start: s.start, Descent: u.Attached}
 	if u.Cgroup != "" {
 		f, err := os.Open(filepath.Join(u.Cgroup, "cpu.stat"))
 		if err == nil {

@@ -20,6 +20,10 @@ type Group struct {
 	Mark   string // value of MarkVariable
 	Leader int    // pid of the main process, leader of its session; 0: not started
 	Start  uint64 // its start time: a session number may be used again
+	// Descent leaves the session out: of a service that something else started
+	// only the leader and its descendants are members, since others may share
+	// its session.
+	Descent bool
 }
 
 // Members returns the live processes of the group, by every sign there is, in
@@ -93,7 +97,7 @@ func (f *Finder) Find() ([]int, error) {
 		}
 		ours := f.Mark != "" && Marked(s.PID, f.Mark)
 		if f.Leader != 0 && leaderGone {
-			ours = ours || s.PID == f.Leader || s.Session == f.Leader
+			ours = ours || s.PID == f.Leader || s.Session == f.Leader && !f.Descent
 		}
 		known[s.PID] = ours || slices.Contains(f.found, s.PID)
 	}

@@ -247,19 +247,61 @@ func SocketInodes(pid int) ([]uint64, error) {
 // Holder finds the process with the smallest number that has one of the sockets
 // open: of a prefork server that is the master. 0: none that may be looked at.
 func Holder(inodes []uint64) (int, error) {
+	first := 0
+	err := holders(inodes, func(pid int) bool {
+		first = pid
+		return false
+	})
+	return first, err
+}
+
+// Holders finds all processes that have one of the sockets open, in rising
+// order; those that may not be looked at are missing.
+func Holders(inodes []uint64) (pids []int, err error) {
+	err = holders(inodes, func(pid int) bool {
+		pids = append(pids, pid)
+		return true
+	})
+	return pids, err
+}
+
+// holders calls each with the processes that have one of the sockets open, in
+// rising order, until it returns false.
+func holders(inodes []uint64, each func(pid int) bool) error {
 	if len(inodes) == 0 {
-		return 0, nil
+		return nil
 	}
 	pids, err := PIDs(nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	slices.Sort(pids)
 	for _, pid := range pids {
 		held, err := SocketInodes(pid)
-		if err == nil && slices.ContainsFunc(held, func(i uint64) bool { return slices.Contains(inodes, i) }) {
-			return pid, nil
+		if err == nil && slices.ContainsFunc(held, func(i uint64) bool { return slices.Contains(inodes, i) }) && !each(pid) {
+			return nil
 		}
 	}
-	return 0, nil
+	return nil
+}
+
+// Listening picks the sockets to which the kernel gives a connection to addr:
+// those bound to it, else those bound to every address. Several share one
+// address with SO_REUSEPORT.
+func Listening(listeners []Listener, addr netip.AddrPort) (inodes []uint64) {
+	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	var exact, wild []uint64
+	for _, l := range listeners {
+		switch {
+		case l.Addr.Port() != addr.Port():
+		case l.Addr.Addr() == addr.Addr():
+			exact = append(exact, l.Inode)
+		case l.Addr.Addr().IsUnspecified() && (l.Addr.Addr().Is6() || addr.Addr().Is4()):
+			wild = append(wild, l.Inode)
+		}
+	}
+	if len(exact) > 0 {
+		return exact
+	}
+	return wild
 }
