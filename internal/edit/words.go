@@ -1,0 +1,132 @@
+package edit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Words is how settings are written on a command line.
+type Words struct {
+	Flag string // "--{name}={value}", "--{name} {value}": a blank parts two words
+	True string // "--{name}": how a true is written, where not as the others
+	// Switches are the flags that take no value: the word behind one is not its.
+	Switches []string
+	// Style is MyCnf where "-" and "_" are the same in names and --skip-x is --x
+	// switched off; empty: names are as they are written.
+	Style Style
+}
+
+// flag is a flag found on a command line.
+type flag struct {
+	at, length int
+	value      string
+	valued     bool
+}
+
+// Put returns a command line with the edits made: in place where the flag is
+// there already, at the end, or before a bare "--", where not. A null takes it
+// away, and so does a false of a flag that has a form for true.
+func (w Words) Put(words []string, edits []Edit) ([]string, error) {
+	if w.Flag == "" {
+		return nil, fmt.Errorf("edit a command line: no form of a flag is known")
+	}
+	words = slices.Clone(words)
+	for _, e := range edits {
+		if len(e.Names) == 0 {
+			return nil, fmt.Errorf("edit a command line: a setting without a name")
+		}
+		if e.Value != nil && strings.Contains(*e.Value, "\x00") {
+			return nil, fmt.Errorf("edit %s of a command line: the value holds a zero byte", e.Names[0])
+		}
+		truth := w.True != "" && e.Value != nil && (*e.Value == "true" || *e.Value == "false")
+		at := -1
+		for {
+			found := w.find(words, e.Names, truth)
+			if len(found) == 0 {
+				break
+			}
+			at = found[0].at
+			last := found[len(found)-1]
+			words = slices.Delete(words, last.at, last.at+last.length)
+		}
+		if e.Value == nil || truth && *e.Value == "false" {
+			continue
+		}
+		if at < 0 {
+			at = endOfFlags(words)
+		}
+		words = slices.Insert(words, at, w.write(e.Names[0], *e.Value, truth)...)
+	}
+	return words, nil
+}
+
+// write returns the words of one flag.
+func (w Words) write(name, value string, truth bool) []string {
+	form := w.Flag
+	if truth {
+		form = w.True
+	}
+	if strings.HasPrefix(name, "-") {
+		if truth {
+			return []string{name}
+		}
+		return []string{name, value}
+	}
+	var out []string
+	for part := range strings.FieldsSeq(form) {
+		part = strings.ReplaceAll(part, "{name}", name)
+		out = append(out, strings.ReplaceAll(part, "{value}", value))
+	}
+	return out
+}
+
+// endOfFlags is where a flag can be added: before the bare "--" that ends them.
+func endOfFlags(words []string) int {
+	if i := slices.Index(words, "--"); i >= 0 {
+		return i
+	}
+	return len(words)
+}
+
+// find returns every place of a flag. A word behind it is its value unless it
+// begins with a dash; a dash alone is one (standard output).
+func (w Words) find(words, names []string, truth bool) []flag {
+	var found []flag
+	bare := truth || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(w.Switches, n) })
+	for i := 0; i < endOfFlags(words); i++ {
+		f := flag{at: i, length: 1}
+		text, dashes := strings.CutPrefix(words[i], "--")
+		switch {
+		case dashes:
+			name, value, equals := strings.Cut(text, "=")
+			if !slices.Contains(names, name) {
+				continue
+			}
+			f.value, f.valued = value, equals
+		default:
+			continue
+		}
+		if !f.valued && !bare && i+1 < endOfFlags(words) && isValue(words[i+1]) {
+			f.value, f.valued, f.length = words[i+1], true, 2
+		}
+		found = append(found, f)
+		i += f.length - 1
+	}
+	return found
+}
+
+func isValue(word string) bool { return word == "-" || !strings.HasPrefix(word, "-") }
+
+// Value returns what a command line says about a setting: the last flag of it,
+// "true" for one without a value.
+func (w Words) Value(words []string, names []string) (string, bool) {
+	found := w.find(words, names, false)
+	if len(found) == 0 {
+		return "", false
+	}
+	if last := found[len(found)-1]; last.valued {
+		return last.value, true
+	}
+	return "true", true
+}
