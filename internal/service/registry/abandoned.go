@@ -29,14 +29,11 @@ func Abandoned(stateDir string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look for leftovers: %w", err)
 		}
-		rec, err := Dir{stateDir}.Read(e.Name())
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // taken down in between
-		}
+		_, orphaned, err := Dir{stateDir}.Orphan(e.Name(), boot)
 		if err != nil {
 			return nil, fmt.Errorf("look for leftovers: %w", err)
 		}
-		if rec.Boot != boot || !rec.Owner.alive() {
+		if orphaned {
 			left = append(left, e.Name())
 		}
 	}

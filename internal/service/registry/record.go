@@ -91,6 +91,8 @@ type Unit struct {
 	Cgroup  string `json:"cgroup,omitempty"`
 	PID     int    `json:"pid,omitempty"` // main process, noted after its start
 	Start   uint64 `json:"start,omitempty"`
+	// Undo is set where something that hakaru did not start has been changed.
+	Undo *Undo `json:"undo,omitempty"`
 }
 
 // Dir is the directory of records.

@@ -16,7 +16,9 @@ import (
 
 // Sweep ends what agents that are dead have left: their services' processes,
 // cgroups, private directories and records. What a living agent has started is
-// not touched. The warnings say what had to be ended.
+// not touched, nor is a service that hakaru did not start: a record that still
+// has something to put back for one stays (attach.PutBack comes before). The
+// warnings say what had to be ended.
 func Sweep(ctx context.Context, stateDir string) ([]hakaru.Warning, error) {
 	entries, err := os.ReadDir(stateDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,18 +72,15 @@ func (d Dir) removeUnfinished(name string) error {
 }
 
 func sweepOne(files Dir, name, boot string) ([]hakaru.Warning, error) {
-	rec, err := files.Read(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // taken down in between
-	}
+	orphan, orphaned, err := files.Orphan(name, boot)
 	if err != nil {
 		return nil, fmt.Errorf("sweep leftovers: %w", err)
 	}
-	if rec.Boot == boot {
-		if rec.Owner.alive() {
-			return nil, nil
-		}
-	} else {
+	if !orphaned {
+		return nil, nil
+	}
+	rec := orphan.Record
+	if !orphan.SameBoot {
 		rec.Ports = nil // no process of another boot is there
 		for i := range rec.Units {
 			rec.Units[i].PID = 0
@@ -89,6 +88,9 @@ func sweepOne(files Dir, name, boot string) ([]hakaru.Warning, error) {
 	}
 	var warnings []hakaru.Warning
 	for _, u := range rec.Units {
+		if u.Mark == "" {
+			continue // hakaru did not start it: nothing of it is ended
+		}
 		g := kernel.Group{Cgroup: u.Cgroup, Mark: u.Mark}
 		// The session counts only while its leader is there to prove that the
 		// number was not used again.
@@ -111,6 +113,10 @@ func sweepOne(files Dir, name, boot string) ([]hakaru.Warning, error) {
 	warnings = append(warnings, w...)
 	if err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
+	}
+	if changed := rec.Changed(); len(changed) > 0 {
+		// The note stays, and the files that undoing may need.
+		return warnings, fmt.Errorf("%s was changed by an agent that was killed, and is not put back", hakaru.TheService(rec.Units[changed[0]].Service))
 	}
 	if err := files.RemoveTraces(rec); err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
