@@ -3,7 +3,10 @@ package service
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"slices"
+	"strings"
+	"syscall"
 
 	"hakaru"
 	"hakaru/internal/service/proof"
@@ -11,10 +14,14 @@ import (
 )
 
 // Prove answers whether settings are in force, by what the running processes,
-// the kernel and the service itself say. Every ask gets one proof, in order.
+// the kernel and the service itself say. Every ask gets one proof, in order, but
+// those that cannot be answered at this moment and can at another (see due).
 func (s *Stack) Prove(ctx context.Context, asks []hakaru.Ask, when hakaru.Moment) []hakaru.Proof {
 	proofs := make([]hakaru.Proof, 0, len(asks))
 	for _, ask := range asks {
+		if !s.due(ask, when) {
+			continue
+		}
 		// Only at readiness is there time to ask again: under load every look
 		// costs the CPU that is being measured.
 		proofs = append(proofs, s.proveOne(ctx, ask, when, when == hakaru.AtReady && !ask.Absent))
@@ -48,21 +55,69 @@ func (s *Stack) unitOf(service string) *unit {
 	return nil
 }
 
+// due reports whether an ask is to be put at this moment: not before the setting
+// can be seen, and a count of lines not again when some of them may be lost.
+func (s *Stack) due(ask hakaru.Ask, when hakaru.Moment) bool {
+	order := []hakaru.Moment{hakaru.AtReady, hakaru.UnderLoad, hakaru.AtEnd}
+	from, now := max(0, slices.Index(order, ask.From)), slices.Index(order, when)
+	if now < from {
+		return false
+	}
+	if !ask.Count || now == from {
+		return true
+	}
+	u := s.unitOf(ask.Service)
+	if u == nil || u.out == nil {
+		return true
+	}
+	_, _, cut := u.out.text()
+	return cut == 0
+}
+
 // subject is the unit as proofs see it.
 func (s *Stack) subject(u *unit) proof.Subject {
 	on := proof.Subject{
-		Group: u.group, Dir: s.place.Dir, Names: s.place.Names, Leased: s.isLease,
-		Output: func() (string, bool) {
+		PID: u.group.Leader, Group: u.group, Dir: s.place.Dir, Names: s.place.Names, Leased: s.isLease,
+		Foreign: s.checkOurs, SQL: s.place.Names.Expand(u.spec.SQL),
+		Command: func(words []string) (*exec.Cmd, error) { return s.commandAs(u, words) },
+	}
+	if u.out != nil {
+		on.Output = func() (string, bool) {
 			head, tail, cut := u.out.text()
 			return head + tail, cut > 0
-		},
+		}
 	}
-	for i := range s.place.Units {
-		if s.place.Units[i].Service == u.spec.Service {
-			on.Files = append(on.Files, s.place.Units[i].Files...)
+	if u.cmd != nil {
+		on.Given = u.cmd.Env
+	}
+	for _, r := range s.place.Units {
+		if r.Service == u.spec.Service {
+			on.Files = append(on.Files, r.Files...)
+			on.Commit = r.Commit
+			if r.Attached {
+				on.PID = r.PID
+			}
 		}
 	}
 	return on
+}
+
+// commandAs makes a command that runs as the unit does: as its user, in its
+// directory, with its environment. It has no mark: it is no process of the
+// service, and whoever runs it ends it.
+func (s *Stack) commandAs(u *unit, words []string) (*exec.Cmd, error) {
+	env := slices.DeleteFunc(environment(s.opt.Environ, u.spec.Env, ""), func(e string) bool {
+		return strings.HasPrefix(e, kernel.MarkVariable+"=")
+	})
+	path, err := lookUp(words[0], u.spec.Dir, env)
+	if err != nil {
+		return nil, err
+	}
+	credential, err := credentialOf(u.spec.User)
+	if err != nil {
+		return nil, err
+	}
+	return &exec.Cmd{Path: path, Args: words, Env: env, Dir: u.spec.Dir, SysProcAttr: &syscall.SysProcAttr{Credential: credential}}, nil
 }
 
 func (s *Stack) isLease(l kernel.Listener) bool {

@@ -42,7 +42,7 @@ func TestProve(t *testing.T) {
 			{hakaru.Ask{Kind: "file", Contains: "workers = 4"}, "workers = 4", "app.ini as written", yes},
 			{hakaru.Ask{Kind: "file", Argument: "app.ini", Contains: "workers = 5"}, "not there", "app.ini as written", no},
 			{hakaru.Ask{Kind: "file", Argument: "other.ini", Contains: "x"}, "no such file", "", not},
-			{hakaru.Ask{Kind: "sql", Asked: "8"}, "proof by sql is not built yet", "", not},
+			{hakaru.Ask{Kind: "sql", Asked: "8"}, "it is not known where to ask", "", not},
 			{hakaru.Ask{Kind: "maps", NotProof: "the file is not read"}, "the file is not read", "", not},
 			{hakaru.Ask{Service: "other", Kind: "maps", Asked: "x"}, `no service "other" is up`, "", not},
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +18,15 @@ import (
 // that holds no listening socket (which a master of helpers, such as postfix's,
 // does).
 func daemons(on Subject) ([]int, error) {
+	list, _, err := roles(on)
+	return list, err
+}
+
+// roles parts the processes of a unit into daemons and the wrappers around them.
+func roles(on Subject) (list, wrappers []int, err error) {
 	members, err := on.Group.Members()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	executables := make(map[int]string, len(members))
 	children := make(map[int][]int)
@@ -36,7 +41,6 @@ func daemons(on Subject) ([]int, error) {
 		}
 	}
 	listening := listeningInodes()
-	var list []int
 	for _, pid := range members {
 		below := children[pid]
 		wrapper := len(below) > 0 && !slices.ContainsFunc(below, func(c int) bool { return executables[c] == executables[pid] })
@@ -44,11 +48,13 @@ func daemons(on Subject) ([]int, error) {
 			inodes, err := kernel.SocketInodes(pid)
 			wrapper = err == nil && !slices.ContainsFunc(inodes, func(i uint64) bool { return listening[i] })
 		}
-		if !wrapper {
+		if wrapper {
+			wrappers = append(wrappers, pid)
+		} else {
 			list = append(list, pid)
 		}
 	}
-	return list, nil
+	return list, wrappers, nil
 }
 
 // listeningInodes is empty where the kernel cannot be asked: then a parent of
@@ -124,7 +130,7 @@ func cmdlines(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 }
 
 func environs(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
-	return eachDaemon(on, ask, "environ", func(pid int) (string, bool, error) {
+	e := eachDaemon(on, ask, "environ", func(pid int) (string, bool, error) {
 		env, err := kernel.Environ(pid)
 		if err != nil {
 			return "", false, err
@@ -132,10 +138,14 @@ func environs(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		found, ok := matchEnviron(env, ask)
 		return found, ok, nil
 	})
+	if e.Holds == hakaru.No && !ask.Absent {
+		e.Found = join(e.Found, whyNotInEnviron(on, ask))
+	}
+	return e
 }
 
 func mapped(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
-	return eachDaemon(on, ask, "maps", func(pid int) (string, bool, error) {
+	e := eachDaemon(on, ask, "maps", func(pid int) (string, bool, error) {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/maps")
 		if err != nil {
 			return "", false, err
@@ -143,6 +153,14 @@ func mapped(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		found, ok := matchMaps(string(b), ask)
 		return found, ok, nil
 	})
+	switch {
+	case ask.Absent || e.Holds == hakaru.NotProved:
+	case e.Holds == hakaru.No:
+		e.Found = join(e.Found, whyNotMapped(on, ask))
+	default:
+		e = whichServes(on, ask, e)
+	}
+	return e
 }
 
 func processCount(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
@@ -155,6 +173,9 @@ func processCount(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		source += fmt.Sprintf(" (asked for, and %d)", ask.Offset)
 	}
 	found, holds := matchCount(len(pids), ask)
+	if holds == hakaru.No {
+		source += ": " + listed(pids)
+	}
 	return Evidence{found, source, holds}
 }
 
@@ -174,7 +195,30 @@ func threadCount(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		return Evidence{"no process of the service is there", source, hakaru.NotProved}
 	}
 	found, holds := matchThreads(counts, ask)
+	if holds == hakaru.No {
+		source += ": " + listed(pids)
+	}
 	return Evidence{found, source, holds}
+}
+
+// listed names a few processes, so that a person can look at them.
+func listed(pids []int) string {
+	const most = 8
+	var b strings.Builder
+	for i, pid := range pids {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(pids)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(pid))
+	}
+	if len(pids) == 1 {
+		return "pid " + b.String()
+	}
+	return "pids " + b.String()
 }
 
 func backlogs(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
@@ -195,64 +239,69 @@ func backlogs(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	if err != nil {
 		return unreadable(source, err)
 	}
-	ours := make(map[uint64]bool)
+	ours := make(map[uint64]int) // → the first that has it open: of a prefork server the master
 	for _, pid := range members {
 		inodes, err := kernel.SocketInodes(pid)
 		if err != nil {
 			continue
 		}
 		for _, i := range inodes {
-			ours[i] = true
+			if ours[i] == 0 {
+				ours[i] = pid
+			}
 		}
 	}
-	all = slices.DeleteFunc(all, func(l kernel.Listener) bool { return !ours[l.Inode] })
+	all = slices.DeleteFunc(all, func(l kernel.Listener) bool { return ours[l.Inode] == 0 })
 	// What the load goes to is what matters: a status port beside it is not.
-	if leased := slices.DeleteFunc(slices.Clone(all), func(l kernel.Listener) bool { return !on.Leased(l) }); len(leased) > 0 {
-		all = leased
+	if on.Leased != nil {
+		if leased := slices.DeleteFunc(slices.Clone(all), func(l kernel.Listener) bool { return !on.Leased(l) }); len(leased) > 0 {
+			all = leased
+		}
 	}
-	found, holds := matchBacklog(all, ask)
+	var owners []int
+	for _, l := range all {
+		if pid := ours[l.Inode]; !slices.Contains(owners, pid) {
+			owners = append(owners, pid)
+		}
+	}
+	slices.Sort(owners)
+	if len(owners) == 1 {
+		source += fmt.Sprintf(", to pid %d (%s)", owners[0], kernel.Describe(owners[0]))
+	} else if len(owners) > 1 {
+		source += ", to " + listed(owners)
+	}
+	found, holds := matchBacklog(all, somaxconn(), ask)
 	return Evidence{found, source, holds}
 }
 
-func httpAnswer(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
-	address := on.Names.Expand(ask.Argument)
-	source := "GET " + address
-	status, body, err := Get(ctx, address, Limit)
+// somaxconn is what the kernel cuts every backlog to; 0 where it cannot be read.
+// It belongs to the network namespace, which is that of the sockets seen here.
+func somaxconn() int {
+	b, err := os.ReadFile("/proc/sys/net/core/somaxconn")
 	if err != nil {
-		return unreadable(source, err)
+		return 0
 	}
-	if status < 200 || status > 299 {
-		return Evidence{fmt.Sprintf("status %d: %s", status, Beginning(body)), source, hakaru.NotProved}
+	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
 	}
-	if ask.Field != "" {
-		source += ", " + ask.Field
-	}
-	found, holds := matchHTTP(body, ask)
-	return Evidence{found, source, holds}
+	return n
 }
 
 func logged(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
+	const source = "output of the service"
+	if on.Output == nil {
+		return Evidence{"hakaru does not start it and does not see its output", source, hakaru.NotProved}
+	}
 	text, cut := on.Output()
 	found, holds := matchLog(text, cut, ask)
-	return Evidence{found, "output of the service", holds}
+	return Evidence{found, source, holds}
 }
 
-func fileWritten(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
-	var files []hakaru.File
-	for _, f := range on.Files {
-		if ask.Argument == "" || f.Path == ask.Argument || f.Path == filepath.Join(on.Dir, ask.Argument) {
-			files = append(files, f)
-		}
+func revision(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
+	const source = "checked out and built from git"
+	if on.Commit == "" {
+		return Evidence{"the commit that runs is not known", source, hakaru.NotProved}
 	}
-	if len(files) == 0 {
-		return Evidence{"no such file was written", "files written for the service", hakaru.NotProved}
-	}
-	var names []string
-	for _, f := range files {
-		if found, ok := matchText(f.Content, ask); ok {
-			return Evidence{found, "file " + f.Path + " as written", held(true, ask.Absent)}
-		}
-		names = append(names, f.Path)
-	}
-	return Evidence{"not there", "file " + strings.Join(names, ", ") + " as written", held(false, ask.Absent)}
+	return Evidence{on.Commit, source, matchRevision(on.Commit, ask)}
 }

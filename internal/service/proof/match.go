@@ -222,7 +222,7 @@ func matchThreads(counts []int, ask hakaru.Ask) (string, hakaru.Held) {
 
 // matchBacklog compares what the kernel granted: it cuts to somaxconn without
 // a word.
-func matchBacklog(listeners []kernel.Listener, ask hakaru.Ask) (string, hakaru.Held) {
+func matchBacklog(listeners []kernel.Listener, somaxconn int, ask hakaru.Ask) (string, hakaru.Held) {
 	if len(listeners) == 0 {
 		return "it does not listen", hakaru.NotProved
 	}
@@ -237,7 +237,11 @@ func matchBacklog(listeners []kernel.Listener, ask hakaru.Ask) (string, hakaru.H
 		if name == "" {
 			name = l.Addr.String()
 		}
-		parts = append(parts, fmt.Sprintf("%d on %s", l.Backlog, name))
+		part := fmt.Sprintf("%d on %s", l.Backlog, name)
+		if int(l.Backlog) == somaxconn && somaxconn < want {
+			part += ", cut by net.core.somaxconn"
+		}
+		parts = append(parts, part)
 		all = all && int64(l.Backlog) == int64(want)
 	}
 	slices.Sort(parts)
@@ -305,35 +309,117 @@ func field(value any, at string) (string, bool) {
 	}
 }
 
-// matchLog searches the output, by the pattern in Argument or for the text. A
-// text that is missing proves nothing where part of the output is missing.
+// matchLog searches the output, by the pattern in Argument or for the text. What
+// is missing proves nothing where part of the output is missing.
 func matchLog(text string, cut bool, ask hakaru.Ask) (string, hakaru.Held) {
-	found, ok := "", false
+	const unkept = "not in the part of the output that was kept"
 	if ask.Argument == "" {
-		found, ok = matchText(text, ask)
-	} else {
-		pattern, err := regexp.Compile(ask.Argument)
-		if err != nil {
-			return fmt.Sprintf("pattern: %v", err), hakaru.NotProved
+		found, ok := matchText(text, ask)
+		switch {
+		case ok:
+			return found, held(true, ask.Absent)
+		case cut:
+			return unkept, hakaru.NotProved
 		}
-		for _, m := range pattern.FindAllStringSubmatch(text, -1) {
-			value := m[len(m)-1] // the last group, or the whole
-			found = m[0]
-			if len(m) == 1 && ask.Contains == "" && ask.Equals == "" || matchValue(value, ask) {
-				ok = true
-				break
-			}
+		return "not there", held(false, ask.Absent)
+	}
+	if _, err := regexp.Compile(ask.Argument); err != nil {
+		return fmt.Sprintf("pattern: %v", err), hakaru.NotProved
+	}
+	pattern, err := regexp.Compile("(?m)" + ask.Argument) // ^ and $ are a line's
+	if err != nil {
+		return fmt.Sprintf("pattern: %v", err), hakaru.NotProved
+	}
+	matches := pattern.FindAllStringSubmatch(text, -1)
+	if ask.Count {
+		return matchLogCount(matches, cut, ask)
+	}
+	found := ""
+	for _, m := range matches {
+		value := m[len(m)-1] // the last group, or the whole
+		found = m[0]
+		// Of an absence, or where there is no group, the match itself is asked.
+		any := ask.Contains == "" && ask.Equals == "" && (len(m) == 1 || ask.Absent)
+		if any || matchValue(value, ask) {
+			return shorten(found), held(true, ask.Absent)
 		}
 	}
 	switch {
-	case ok:
-		return shorten(found), held(true, ask.Absent)
 	case cut:
-		return "not in the part of the output that was kept", hakaru.NotProved
+		return unkept, hakaru.NotProved
 	case found != "":
 		return shorten(found), held(false, ask.Absent)
 	}
 	return "not there", held(false, ask.Absent)
+}
+
+// matchLogCount compares how many different matches there are: by their last
+// group, or as a whole, so that a line that is repeated counts once.
+func matchLogCount(matches [][]string, cut bool, ask hakaru.Ask) (string, hakaru.Held) {
+	different := map[string]bool{}
+	for _, m := range matches {
+		different[m[len(m)-1]] = true
+	}
+	count := len(different)
+	found, holds := matchCount(count, ask)
+	if want, err := askedNumber(ask); cut && err == nil && count <= want {
+		return found + " in the part of the output that was kept", hakaru.NotProved
+	}
+	return found, holds
+}
+
+// matchRevision compares a commit that runs with the revision asked for. A
+// branch or a tag was resolved when it was checked out; only what looks like a
+// commit can be contradicted.
+func matchRevision(commit string, ask hakaru.Ask) hakaru.Held {
+	want := strings.ToLower(strings.TrimSpace(wanted(ask)))
+	isCommit := len(want) >= 7 && len(want) <= len(commit) && strings.Trim(want, "0123456789abcdef") == ""
+	return held(!isCommit || strings.HasPrefix(strings.ToLower(commit), want), ask.Absent)
+}
+
+// sameSize compares a number of bytes with a size as MariaDB and memcached take
+// it: 64M is 64·1024·1024.
+func sameSize(found, want string) bool {
+	n, err := strconv.ParseFloat(strings.TrimSpace(found), 64)
+	want = strings.TrimSpace(want)
+	if err != nil || want == "" {
+		return false
+	}
+	i := strings.IndexByte("KMGTPE", want[len(want)-1]&^0x20)
+	if i < 0 {
+		return false
+	}
+	size, err := strconv.ParseFloat(want[:len(want)-1], 64)
+	return err == nil && n == size*float64(int64(1)<<(10*(i+1)))
+}
+
+// matchServerValue compares a value that a server tells of its own settings.
+func matchServerValue(found string, ask hakaru.Ask) hakaru.Held {
+	ok := matchValue(found, ask) || ask.Contains == "" && sameSize(found, wanted(ask))
+	return held(ok, ask.Absent)
+}
+
+// matchOutput compares what a command printed: a field of it where it is JSON,
+// else a line that contains the text, or the whole.
+func matchOutput(text string, cut bool, ask hakaru.Ask) (string, hakaru.Held) {
+	if ask.Field != "" {
+		return matchHTTP(text, ask)
+	}
+	found, ok := shorten(strings.TrimSpace(text)), false
+	if ask.Equals == "" && ask.Contains != "" {
+		if line, there := matchText(text, ask); there {
+			found, ok = line, true
+		}
+	} else {
+		ok = sameValue(text, wanted(ask))
+	}
+	switch {
+	case !ok && cut:
+		return found + " (more was printed than is read)", hakaru.NotProved
+	case found == "":
+		found = "nothing was printed"
+	}
+	return found, held(ok, ask.Absent)
 }
 
 // matchText looks for the text wanted and gives the line it is in.
@@ -356,4 +442,12 @@ func shorten(text string) string {
 		return string(runes[:Shown-1]) + "…"
 	}
 	return text
+}
+
+// join adds a reason to what was found.
+func join(found, why string) string {
+	if why == "" {
+		return found
+	}
+	return found + ": " + why
 }

@@ -42,7 +42,7 @@ func TestMatch(t *testing.T) {
 			for _, b := range n {
 				list = append(list, kernel.Listener{Addr: netip.MustParseAddrPort("127.0.0.1:80"), Backlog: b})
 			}
-			return matchBacklog(list, a)
+			return matchBacklog(list, 4096, a)
 		}
 	}
 	const jsonBody = `{"workers": 4, "pool": {"size": "8", "on": true}, "list": [{"pid": 3}, 2], "none": null}`
@@ -110,7 +110,7 @@ func TestMatch(t *testing.T) {
 		{"threads of a word", threads(9), hakaru.Ask{Asked: "many"}, `9; "many" is not a number`, not},
 
 		{"backlog", backlog(64, 64), hakaru.Ask{Asked: "64"}, "64 on 127.0.0.1:80", yes},
-		{"backlog cut by somaxconn", backlog(4096), hakaru.Ask{Asked: "9000"}, "4096 on 127.0.0.1:80", no},
+		{"backlog cut by somaxconn", backlog(4096), hakaru.Ask{Asked: "9000"}, "4096 on 127.0.0.1:80, cut by net.core.somaxconn", no},
 		{"no listener", backlog(), hakaru.Ask{Asked: "9000"}, "it does not listen", not},
 	}
 	for _, tt := range tests {

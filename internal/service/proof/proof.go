@@ -2,16 +2,20 @@
 // processes, the kernel and the service itself say.
 //
 // It takes a Subject, which is a unit that is up, and a hakaru.Ask; it gives
-// Evidence: what was found, where, and whether the ask holds by it. What is read
-// of a machine is read in collect.go; match.go decides by what was read. That
-// nothing could be read is NotProved, never an error: a trial goes on.
+// Evidence: what was found, where, and whether the ask holds by it. match.go
+// decides by what was read; the other files read: collect.go processes and
+// sockets, file.go files, answer.go, sql.go, stats.go and command.go what the
+// service answers, and why.go looks for the reason of a No. That nothing could
+// be read is NotProved, never an error: a trial goes on.
 //
-// It does not start or signal anything, and does not choose what to ask.
+// It does not choose what to ask, and signals nothing but the command of an ask,
+// which it started itself.
 package proof
 
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"hakaru"
@@ -26,14 +30,30 @@ const (
 	pause = 100 * time.Millisecond
 )
 
-// Subject is a unit that is up, and what of its stack a proof may need.
+// Subject is a unit that is up, and what of its stack a proof may need. Every
+// function may be nil: then what it would tell is not known.
 type Subject struct {
+	PID    int // of the main process, for {pid}; 0: not on this machine
 	Group  kernel.Group
-	Output func() (text string, cut bool) // what is kept of its output; cut where some is not
+	Output func() (text string, cut bool) // what is kept of its output; cut where some is not. nil: hakaru does not see it
 	Files  []hakaru.File                  // as they were written for it
 	Dir    string                         // private directory of the stack
 	Names  hakaru.Names
 	Leased func(kernel.Listener) bool // whether a socket is at a leased address
+	// Foreign is an error where somebody who is not of this stack listens at an
+	// address of this machine: what answers there proves nothing.
+	Foreign func(address string) error
+	Given   []string                                // environment of its first process, where hakaru started it
+	Command func(words []string) (*exec.Cmd, error) // as the unit would run it: environment, directory, user
+	SQL     string                                  // data source name, with a password perhaps
+	Commit  string                                  // the version of the person's code that runs
+}
+
+func (s Subject) foreign(address string) error {
+	if s.Foreign == nil {
+		return nil
+	}
+	return s.Foreign(address)
 }
 
 // Evidence is what was found. Source is empty where nothing was looked at.
@@ -52,10 +72,11 @@ func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence 
 	collect := map[string]func(context.Context, Subject, hakaru.Ask) Evidence{
 		"cmdline": cmdlines, "environ": environs, "maps": mapped,
 		"processes": processCount, "threads": threadCount, "backlog": backlogs,
-		"http": httpAnswer, "log": logged, "file": fileWritten,
+		"http": httpAnswer, "log": logged, "file": fileHolds,
+		"sql": sqlValue, "stats": statsValue, "command": commandOutput, "revision": revision,
 	}[ask.Kind]
 	if collect == nil {
-		return Evidence{Found: fmt.Sprintf("proof by %s is not built yet", ask.Kind)}
+		return Evidence{Found: fmt.Sprintf("there is no proof by %q", ask.Kind)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
