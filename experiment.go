@@ -372,6 +372,7 @@ type Place struct {
 	Names   Names         `json:"names"` // leased values: "http" → "127.0.0.1:41234", "http.port", "http.host"
 	Units   []RunningUnit `json:"units"`
 	Took    time.Duration `json:"took"`              // until the last one was ready
+	Built   time.Duration `json:"built,omitempty"`   // taken before that to check out and build versions; part of no other time
 	Answers []Answer      `json:"answers,omitempty"` // the first right answers
 }
 

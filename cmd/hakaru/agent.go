@@ -31,7 +31,7 @@ func (d *door) agentCommand() *cobra.Command {
 			}
 			local := host.NewLocal(host.Settings{
 				StateDir: d.stateDir(), LockFile: d.lockFile(), Exe: exe,
-				Environ: os.Environ(), Version: builtAs(exe),
+				Environ: os.Environ(), Version: builtAs(exe), CacheDir: d.versionsDir(),
 			})
 			warnings, err := host.Serve(cmd.Context(), link.NewPipe(d.stdin, d.stdout), local)
 			for _, w := range warnings {

@@ -58,6 +58,7 @@ func isolated(dir string) []string {
 		"HAKARU_STORE=" + filepath.Join(dir, "store", "hakaru.db"),
 		"HAKARU_STATE=" + filepath.Join(dir, "state"),
 		"HAKARU_LOCK=" + filepath.Join(dir, "lock"),
+		"HAKARU_CACHE=" + filepath.Join(dir, "cache"),
 		"TMPDIR=" + filepath.Join(dir, "tmp"),
 		"PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH"),
 	}

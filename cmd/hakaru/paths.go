@@ -51,6 +51,26 @@ func (d *door) stateDir() string {
 	return registry.DefaultDir(d.env, os.Getuid())
 }
 
+// versionsDir is where versions of people's code are checked out and built: of
+// root's in a place that other users can pass through, since services can run as
+// one of them. Empty where no place is known.
+func (d *door) versionsDir() string {
+	if dir := d.env("HAKARU_CACHE"); dir != "" {
+		return filepath.Join(dir, "versions")
+	}
+	cache := d.env("XDG_CACHE_HOME")
+	switch {
+	case filepath.IsAbs(cache):
+	case os.Getuid() == 0:
+		cache = "/var/cache"
+	case d.env("HOME") != "":
+		cache = filepath.Join(d.env("HOME"), ".cache")
+	default:
+		return ""
+	}
+	return filepath.Join(cache, "hakaru", "versions")
+}
+
 // lockFile is the same for every user of the machine.
 func (d *door) lockFile() string {
 	if file := d.env("HAKARU_LOCK"); file != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/checkout"
 	"hakaru/internal/link"
 	"hakaru/internal/load"
 	"hakaru/internal/service"
@@ -25,11 +26,13 @@ type Settings struct {
 	Exe      string   // this program, for services that are hakaru itself
 	Environ  []string // what services inherit, but for HAKARU_…
 	Version  string
+	CacheDir string // checked out and built versions of people's code; empty: none can be made
 }
 
 // Local is a Host in this process.
 type Local struct {
 	settings Settings
+	versions *checkout.Versions
 
 	mu     sync.Mutex
 	stacks map[string]*service.Stack // by place
@@ -38,7 +41,11 @@ type Local struct {
 
 // NewLocal returns a host that works in this process. Close it.
 func NewLocal(s Settings) *Local {
-	return &Local{settings: s, stacks: map[string]*service.Stack{}}
+	l := &Local{settings: s, stacks: map[string]*service.Stack{}}
+	if s.CacheDir != "" {
+		l.versions = checkout.New(checkout.Options{Dir: s.CacheDir, Environ: s.Environ})
+	}
+	return l
 }
 
 // Close takes down every place that is still up and gives the machine back.
@@ -53,6 +60,11 @@ func (l *Local) Close(ctx context.Context) []hakaru.Warning {
 	var warnings []hakaru.Warning
 	for _, s := range stacks {
 		warnings = append(warnings, s.Down(ctx).Warnings...)
+	}
+	if l.versions != nil {
+		if err := l.versions.Close(); err != nil {
+			warnings = append(warnings, hakaru.Warning{Code: "versions", Message: err.Error()})
+		}
 	}
 	if lock != nil {
 		lock.Close()
@@ -96,6 +108,7 @@ func (l *Local) Lock(ctx context.Context, ask LockAsk) error {
 func (l *Local) Up(ctx context.Context, b hakaru.Bundle) (hakaru.Place, error) {
 	stack, err := service.Up(ctx, b, service.Options{
 		StateDir: l.settings.StateDir, Exe: l.settings.Exe, Environ: l.settings.Environ,
+		Versions: l.versions,
 	})
 	if err != nil {
 		var start *service.StartError

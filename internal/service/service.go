@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/checkout"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	Owner    registry.Owner // the agent; this process where zero
 	Environ  []string       // the agent's environment, which services inherit but for HAKARU_…
 	NoCgroup bool           // do without cgroups although they could be made
+
+	Versions *checkout.Versions // for units that are built or of a version; nil: none can be
 }
 
 // StartError says why a stack did not come up. Everything that had been started
@@ -75,6 +78,8 @@ type Stack struct {
 	units  []*unit
 	place  hakaru.Place
 
+	commits []string // of the versions that units are of, in the order of the bundle
+
 	mu       sync.Mutex // guards warnings
 	warnings []hakaru.Warning
 
@@ -104,25 +109,43 @@ func Up(ctx context.Context, bundle hakaru.Bundle, opt Options) (*Stack, error) 
 	if err != nil {
 		return nil, err
 	}
-	for i := range bundle.Units {
-		if err := s.startUnit(ctx, i, bundle.Units[i]); err != nil {
-			// The grace of units that are up is kept, but a cancelled start
-			// must not go on for long.
-			stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), DefaultGrace)
-			if ctx.Err() != nil {
-				cancel()
-			}
-			left := s.Down(stop)
+	prepared := time.Since(began)
+	if err := s.startAll(ctx, bundle.Units); err != nil {
+		// The grace of units that are up is kept, but a cancelled start must
+		// not go on for long.
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), DefaultGrace)
+		if ctx.Err() != nil {
 			cancel()
-			var start *StartError
-			if errors.As(err, &start) {
-				start.Left = left
-			}
-			return nil, err
+		}
+		left := s.Down(stop)
+		cancel()
+		var start *StartError
+		if errors.As(err, &start) {
+			start.Left = left
+		}
+		return nil, err
+	}
+	s.place.Took += prepared
+	return s, nil
+}
+
+// startAll makes what the units run from, then starts them. Only the latter is
+// the time that the stack takes.
+func (s *Stack) startAll(ctx context.Context, units []hakaru.Unit) error {
+	began := time.Now()
+	units, err := s.makeVersions(ctx, units)
+	if err != nil {
+		return err
+	}
+	s.place.Built = time.Since(began)
+	began = time.Now()
+	for i := range units {
+		if err := s.startUnit(ctx, i, units[i]); err != nil {
+			return err
 		}
 	}
 	s.place.Took = time.Since(began)
-	return s, nil
+	return nil
 }
 
 // prepare makes everything that is needed before the first process: the record,

@@ -124,7 +124,7 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	s.units = append(s.units, u)
 	s.place.Units = append(s.place.Units, hakaru.RunningUnit{
 		Service: spec.Service, PID: u.group.Leader, Argv: spec.Argv,
-		Cgroup: u.group.Cgroup, Files: written,
+		Cgroup: u.group.Cgroup, Files: written, Commit: s.commits[i],
 	})
 	r := &s.record.Units[i]
 	r.PID, r.Start, r.Cgroup = u.group.Leader, u.group.Start, u.group.Cgroup
