@@ -174,11 +174,7 @@ func (b *builder) renderMistake(err error, v hakaru.Variant) {
 		if e.NotYet {
 			return // named in NotYet
 		}
-		at := b.at(e.Path)
-		if l := b.doc.Load; l != nil && l.HTTP != nil {
-			at = b.valueAt(l.HTTP, strings.TrimPrefix(e.Path, "load.http."), e.Path)
-		}
-		b.Mistake(at, e.Code, e.Message, e.Fix)
+		b.Mistake(b.loadAt(e.Path), e.Code, e.Message, e.Fix)
 		return
 	}
 	b.Mistake(mistake.Place{Line: 1, Column: 1}, "render", fmt.Sprintf("variant %s: %v", v.Name, err), "")

@@ -15,6 +15,7 @@ import (
 const (
 	NothingToCompare = "nothing_to_compare"
 	BraceStays       = "brace_stays"
+	FlagReplaces     = "flag_replaces"
 )
 
 // Doubts are what is right by the grammar and most likely not what was meant:
@@ -24,6 +25,9 @@ func Doubts(exp *hakaru.Experiment) []hakaru.Warning {
 	if len(exp.Pairs) == 0 {
 		out = append(out, hakaru.Warning{Code: NothingToCompare,
 			Message: "nothing is compared: there is only one variant; give a setting two levels under factors (--factor name=a,b), or write a second variant"})
+	}
+	if p := exp.Load.Program; p != nil && p.Replaced != "" {
+		out = append(out, hakaru.Warning{Code: FlagReplaces, Message: p.Replaced})
 	}
 	settings, leased := render.SettingNames(exp), render.Leased(exp)
 	known := slices.Collect(maps.Keys(exp.Params))

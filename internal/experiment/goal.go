@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/grammar"
 	"hakaru/internal/hint"
 	"hakaru/internal/unit"
 )
@@ -18,7 +19,8 @@ func metrics() []string {
 
 func (b *builder) buildGoal() {
 	b.exp.Goal = hakaru.Throughput
-	if b.exp.Load.Program != nil {
+	program := b.exp.Load.Program
+	if program != nil && (program.Options["score"] != "" || !grammar.Runs(program.Name)) {
 		b.exp.Goal = hakaru.Score
 	}
 	if g := b.doc.Goal; g.Set {
@@ -29,8 +31,11 @@ func (b *builder) buildGoal() {
 		switch b.exp.Goal {
 		case hakaru.P50, hakaru.P99:
 			b.Later(g.At, "goal: "+g.Value+" needs an open loop, which is not built yet")
-		case hakaru.Capacity, hakaru.Cost, hakaru.Score:
+		case hakaru.Capacity, hakaru.Cost:
 			b.Later(g.At, "goal: "+g.Value+" is not built yet")
+		}
+		if missing := b.notTold(b.exp.Goal); missing != "" {
+			b.Mistake(g.At, "no-figure", fmt.Sprintf("goal: %s: %s", g.Value, missing), "")
 		}
 	}
 	hasErrors := false
@@ -51,14 +56,43 @@ func (b *builder) buildGoal() {
 			continue
 		}
 		switch metric {
-		case hakaru.Capacity, hakaru.Cost, hakaru.Score:
+		case hakaru.Capacity, hakaru.Cost:
 			b.Later(at, "limits."+name+" is not built yet")
+		}
+		if missing := b.notTold(metric); missing != "" {
+			b.Mistake(at, "no-figure", fmt.Sprintf("limits.%s: %s", name, missing), "")
 		}
 		b.exp.Limits = append(b.exp.Limits, limit)
 	}
-	if !hasErrors {
+	if !hasErrors && b.notTold(hakaru.Errors) == "" {
 		b.exp.Limits = append(b.exp.Limits, hakaru.Limit{Metric: hakaru.Errors, Bound: 0.01, Implied: true})
 	}
+}
+
+// notTold says why a metric cannot be had from the load; "" where it can.
+func (b *builder) notTold(m hakaru.Metric) string {
+	p := b.exp.Load.Program
+	if p != nil && !grammar.Runs(p.Name) {
+		return ""
+	}
+	var says func(key string) bool
+	if p != nil && p.Name == "command" {
+		says = func(key string) bool { return p.Options[key] != "" }
+	}
+	switch {
+	case m == hakaru.Score && (says == nil || !says("score")):
+		return "only load.command with a score: pattern tells a score"
+	case says == nil:
+	case m == hakaru.Throughput && !says("good") && !says("throughput"):
+		return "load.command says neither good: nor throughput:"
+	case m == hakaru.CPUPerRequest && !says("good"):
+		return "load.command does not say how many good: answers there were"
+	case m == hakaru.Errors && (!says("good") || !says("bad")):
+		return "load.command does not say how many good: and bad: answers there were"
+	case m == hakaru.P50 || m == hakaru.P99:
+		return "load.command tells no latencies"
+	}
+	return ""
 }
 
 // parseLimit reads a bound in the metric's own unit; "<= 5ms" and ">= 100/s" say

@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"fmt"
 	"strings"
 
 	"hakaru"
@@ -17,18 +18,7 @@ func (b *builder) buildLoad() {
 		return
 	}
 	if b.doc.Load.Program.Set {
-		name := b.doc.Load.Program.Value
-		program := &hakaru.ProgramLoad{Name: name}
-		for _, o := range b.doc.Load.Options {
-			if program.Options == nil {
-				program.Options = map[string]string{}
-			}
-			if o.Value != nil {
-				program.Options[o.Name] = *o.Value
-			}
-		}
-		b.exp.Load.Program = program
-		b.Later(b.doc.Load.Program.At, "load."+name+": load by an external program is not built yet")
+		b.buildProgram()
 		return
 	}
 	h := b.doc.Load.HTTP
@@ -72,6 +62,85 @@ func (b *builder) buildLoad() {
 			b.Mistake(b.valueAt(h, key, e.Path), e.Code, e.Message, e.Fix)
 		}
 	}
+}
+
+// buildProgram takes over load by a program. What holds a placeholder is looked
+// at when trials are rendered.
+func (b *builder) buildProgram() {
+	written, name := b.doc.Load, b.doc.Load.Program.Value
+	program := &hakaru.ProgramLoad{Name: name, Options: map[string]string{}}
+	for _, o := range written.Options {
+		if o.Value != nil {
+			program.Options[o.Name] = *o.Value
+		}
+	}
+	b.exp.Load.Program = program
+	if !grammar.Runs(name) {
+		if name != "http" {
+			b.Later(written.Program.At, "load."+name+": load by this program is not built yet")
+		}
+		return
+	}
+	b.overrideProgram(program)
+	path := "load." + name
+	switch {
+	case b.Wrong[path]:
+	case name == "command":
+		if program.Options["run"] == "" {
+			b.Mistake(b.at(path), "no-run", "load.command has no run", `write load: {command: {run: "./bench.sh {http}", score: 'SCORE: ([0-9.]+)'}}`)
+		}
+		if program.Options["score"] == "" && program.Options["good"] == "" && program.Options["throughput"] == "" {
+			b.Mistake(b.at(path), "no-figure", "load.command does not say what its figure is", `write score: 'SCORE: ([0-9.]+)', or good: or throughput:, a pattern of a line that it prints`)
+		}
+	case program.Options["url"] == "" && !b.written(path+".url"):
+		b.Mistake(b.at(path), "no-url", path+" has no url", `write url: "http://{http}/"`)
+	}
+	_, wrong := render.Program(program, b.exp.Dir, func(text string) string { return text })
+	for _, e := range wrong {
+		if !strings.Contains(e.Text, "{") {
+			b.Mistake(b.loadAt(e.Path), e.Code, e.Message, e.Fix)
+		}
+	}
+}
+
+// overrideProgram lets flags count more than what is written.
+func (b *builder) overrideProgram(p *hakaru.ProgramLoad) {
+	for _, o := range []struct{ flag, key, value string }{
+		{"--connections", "connections", b.opt.Connections}, {"--warm-up", "warm_up", b.opt.WarmUp}, {"--duration", "duration", b.opt.Duration},
+	} {
+		if o.value == "" {
+			continue
+		}
+		at := mistake.Place{Flag: o.flag}
+		if p.Name == "command" && o.key == "connections" {
+			b.Mistake(at, "not-used", "load.command has no connections: only its command line says how many there are", "write {name} in run, and name: under params, and set it with --set")
+			continue
+		}
+		p.Options[o.key] = o.value
+		b.Places["load."+p.Name+"."+o.key] = at
+		if requests := p.Options["requests"]; o.key == "duration" && requests != "" {
+			// A time was asked for, in so many words.
+			delete(p.Options, "requests")
+			p.Replaced = fmt.Sprintf("--duration %s takes the place of requests: %s in load.%s", o.value, requests, p.Name)
+		}
+	}
+}
+
+// loadAt is where the value of a key of the load was written.
+func (b *builder) loadAt(path string) mistake.Place {
+	l := b.doc.Load
+	if l == nil || b.at(path).Flag != "" {
+		return b.at(path)
+	}
+	if l.HTTP != nil {
+		return b.valueAt(l.HTTP, strings.TrimPrefix(path, "load.http."), path)
+	}
+	for _, o := range l.Options {
+		if "load."+l.Program.Value+"."+o.Name == path {
+			return o.At
+		}
+	}
+	return b.at(path)
 }
 
 // valueAt is where the value of a key of load.http was written.

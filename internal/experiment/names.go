@@ -126,6 +126,14 @@ func (b *builder) checkUse() {
 			check(t.text, "load.http."+t.name)
 		}
 	}
+	if l := b.doc.Load; l != nil && grammar.Runs(l.Program.Value) {
+		for _, o := range l.Options {
+			// Commands, patterns and bodies have braces of their own.
+			if o.Value != nil && !slices.Contains([]string{"run", "args", "body", "score", "good", "bad", "throughput"}, o.Name) {
+				check(grammar.Text{Set: true, Value: *o.Value, At: o.At}, "load."+l.Program.Value+"."+o.Name)
+			}
+		}
+	}
 	for i, value := range b.doc.Sockets.Values {
 		check(value, "socket "+b.doc.Sockets.Keys[i])
 	}

@@ -171,7 +171,19 @@ func (*Load) schema() (*jsonschema.Schema, error) {
 	one, most := 1, 1
 	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"http": http},
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, MinProperties: &one, MaxProperties: &most}
-	for _, name := range programs() {
+	for name, shape := range known() {
+		if s.Properties[name], err = plainFields(shape); err != nil {
+			return nil, err
+		}
+		description := "load by " + name
+		if _, command := fieldNamed(shape, "run"); command {
+			keys := s.Properties[name]
+			s.Properties[name] = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, keys}}
+			description = "load by a program of one's own"
+		}
+		s.Properties[name].Description = description
+	}
+	for _, name := range later() {
 		s.Properties[name] = &jsonschema.Schema{Types: []string{"object", "string"}, AdditionalProperties: singleOrNull(), Description: "load by " + name + " (not built yet)"}
 	}
 	return s, nil

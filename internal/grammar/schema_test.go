@@ -85,7 +85,7 @@ func TestReferenceTable(t *testing.T) {
 		delete(inSchema, k.path)
 	}
 	for path := range inSchema {
-		if program, found := strings.CutPrefix(path, "load."); found && slices.Contains(programs(), program) {
+		if program, found := strings.CutPrefix(path, "load."); found && slices.Contains(later(), program) {
 			continue
 		}
 		t.Errorf("%s is in the schema and not in the table", path)
@@ -134,7 +134,15 @@ func listKeys(t reflect.Type, path string, out *[]key) {
 		case inner == reflect.TypeFor[Load]():
 			*out = append(*out, key{here + ".http", "map", "load over HTTP/1.1, closed loop"})
 			listKeys(reflect.TypeFor[HTTP](), here+".http", out)
-			*out = append(*out, key{here + ".PROGRAM", "map", "one of " + strings.Join(slices.Sorted(slices.Values(programs())), ", ") + " (not built yet)"})
+			for _, name := range slices.Sorted(maps.Keys(known())) {
+				k := key{here + "." + name, "map", "load by " + name}
+				if name == "command" {
+					k.takes, k.text = "command or map", "load by a program of one's own"
+				}
+				*out = append(*out, k)
+				listKeys(known()[name], here+"."+name, out)
+			}
+			*out = append(*out, key{here + ".PROGRAM", "map", "one of " + strings.Join(later(), ", ") + " (not built yet)"})
 		case inner.Kind() == reflect.Struct && (inner == reflect.TypeFor[Stop]() || inner == reflect.TypeFor[Host]() || !isLeaf(inner)):
 			listKeys(inner, here, out)
 		}

@@ -21,26 +21,19 @@ const (
 	maxConnections     = 100_000
 )
 
-// Load renders what is sent. Of a load program, which is not built yet, only the
-// times are rendered, so that a plan can be estimated.
+// Load renders what is sent.
 func (r *Rendering) Load() (hakaru.LoadSpec, error) {
+	var spec hakaru.LoadSpec
+	var wrong []*Mistake
 	if p := r.exp.Load.Program; p != nil {
-		return hakaru.LoadSpec{WarmUp: r.time(p.Options["warm_up"], 0), Window: r.time(p.Options["duration"], defaultDuration)}, nil
+		spec, wrong = Program(p, r.exp.Dir, r.text)
+	} else {
+		spec, wrong = HTTP(r.exp.Load.HTTP, r.text)
 	}
-	spec, wrong := HTTP(r.exp.Load.HTTP, r.text)
 	if len(wrong) > 0 {
 		return spec, wrong[0]
 	}
 	return spec, nil
-}
-
-// time is an option of a load program that is a duration; what it means
-// otherwise is the program's.
-func (r *Rendering) time(text string, otherwise time.Duration) time.Duration {
-	if d, err := unit.ParseDuration(r.text(text)); err == nil && d >= 0 {
-		return d
-	}
-	return otherwise
 }
 
 // HTTP renders load over HTTP, and says all that is wrong with it.
