@@ -22,7 +22,8 @@ const (
 )
 
 // output reads what a unit writes, for as long as anyone has the other end, and
-// never makes the unit wait for more than one read.
+// never makes the unit wait for more than one read. A nil output is that of a
+// unit which hakaru did not start: nothing is seen of it.
 type output struct {
 	r    *os.File
 	done chan struct{} // closed when reading has ended
@@ -36,12 +37,18 @@ type output struct {
 	carry []byte // the end of what was looked at
 	seen  bool
 	err   error
+	// news has an item when something came since it was taken; nil where nobody
+	// looks, as after readiness, when every line would cost.
+	news chan struct{}
 }
 
 // newOutput starts reading r. The goroutine ends when the other end is closed,
-// or when finish gives up on it; finish waits for it.
-func newOutput(r *os.File, want string) *output {
+// or when finish gives up on it; finish waits for it. watch makes news.
+func newOutput(r *os.File, want string, watch bool) *output {
 	o := &output{r: r, done: make(chan struct{}), want: []byte(want)}
+	if watch {
+		o.news = make(chan struct{}, 1)
+	}
 	go o.read()
 	return o
 }
@@ -66,6 +73,10 @@ func (o *output) read() {
 // add keeps what has to be kept of b.
 func (o *output) add(b []byte) {
 	o.total += int64(len(b))
+	select {
+	case o.news <- struct{}{}:
+	default: // nobody looks, or there is news already
+	}
 	if len(o.want) > 0 && !o.seen && len(b) > 0 {
 		text := append(o.carry, b...)
 		o.seen = bytes.Contains(text, o.want)
@@ -94,17 +105,66 @@ func (o *output) add(b []byte) {
 
 // found reports whether the text waited for has come.
 func (o *output) found() bool {
+	if o == nil {
+		return false
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seen
 }
 
+// watched returns the channel of news; nil where there is none.
+func (o *output) watched() <-chan struct{} {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.news
+}
+
+// unwatch ends the news.
+func (o *output) unwatch() {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.news = nil
+}
+
+// linesSince returns the whole lines that came after a position of the stream,
+// as far as they are kept, and the position after them.
+func (o *output) linesSince(position int64) (text string, next int64) {
+	head, tail, cut := o.text()
+	text = head + tail
+	total := int64(len(text)) + cut
+	if begin := int64(len(head)); position > begin {
+		position = max(position-cut, begin)
+	}
+	text = text[min(position, int64(len(text))):]
+	end := strings.LastIndexByte(text, '\n') + 1
+	return text[:end], total - int64(len(text)-end)
+}
+
 // text returns what is kept and how many bytes are missing between.
 func (o *output) text() (head, tail string, cut int64) {
+	if o == nil {
+		return "", "", 0
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	tail = string(o.tail[o.at:]) + string(o.tail[:o.at])
 	return string(o.head), tail, o.total - int64(len(o.head)+len(o.tail))
+}
+
+// lines is all that is kept, for those who look at one line at a time.
+func (o *output) lines() string {
+	head, tail, cut := o.text()
+	if cut > 0 {
+		return head + "\n" + tail
+	}
+	return head + tail
 }
 
 func (o *output) result(service string) hakaru.Output {
@@ -139,6 +199,9 @@ func (o *output) lastLines() string {
 
 // drain gives what is still in the pipe a moment to be read.
 func (o *output) drain(limit time.Duration) {
+	if o == nil {
+		return
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -151,6 +214,9 @@ func (o *output) drain(limit time.Duration) {
 // the pipe has been reached; a process that got away may still hold it, and is
 // not waited for.
 func (o *output) finish() error {
+	if o == nil {
+		return nil
+	}
 	// A read that finds data does not look at the deadline, so what is in the
 	// pipe now is read first.
 	if err := o.r.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {

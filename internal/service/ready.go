@@ -33,18 +33,32 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 		limit = DefaultReadyTimeout
 	}
 	ready := u.spec.Ready
-	// Questions end with the main process: nobody will answer them rightly.
+	// Questions end with the main process, and with a line that says that nobody
+	// will answer them rightly.
 	asking, cancel := context.WithTimeout(ctx, limit)
+	hopeless := make(chan string, 1) // that line
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		select {
-		case <-u.ended:
-			cancel()
-		case <-asking.Done():
+		defer cancel()
+		position := int64(0)
+		for news := u.out.watched(); ; {
+			select {
+			case <-u.ended:
+				return
+			case <-asking.Done():
+				return
+			case <-news:
+				var text string
+				text, position = u.out.linesSince(position)
+				if line, found := u.signs.fatalIn(text); found {
+					hopeless <- line
+					return
+				}
+			}
 		}
 	}()
-	defer func() { cancel(); <-watched }()
+	defer func() { cancel(); <-watched; u.out.unwatch() }()
 
 	last := "nothing was asked yet"
 	pause := firstPoll
@@ -64,11 +78,16 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 		if ready.Get != "" || ready.Connect != "" || ready.Log != "" {
 			answers, err = s.ask(asking, u)
 			if err == nil && !u.hasEnded() {
+				// The right answer proves more than any line; that something
+				// listens does not.
+				if line, found := u.fatalSign(); found && ready.Get == "" {
+					return nil, s.hopeless(u, line)
+				}
 				return answers, nil
 			}
 			var held *heldError
 			if errors.As(err, &held) {
-				return nil, s.startError(u, held.Error(), "end that process, or let hakaru choose the port: ports: [name] and {name}")
+				return nil, s.startError(u, held.Error(), heldHint)
 			}
 			if err != nil && asking.Err() == nil {
 				last = err.Error()
@@ -84,10 +103,21 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("start %s: %w", hakaru.TheService(u.spec.Service), err)
 			}
-			return nil, s.startError(u, fmt.Sprintf("it did not become ready within %s: %s", limit, last),
-				"see the last lines of its output; ready: {get: …, status: …} says what is asked and the right answer, ready: {timeout: …} how long a start may take")
+			select {
+			case line := <-hopeless:
+				return nil, s.hopeless(u, line)
+			default:
+			}
+			e := s.startError(u, fmt.Sprintf("it did not become ready within %s: %s", limit, last), "")
+			if e.Hint == "" {
+				e.Hint = "see the last lines of its output; ready: {get: …, status: …} says what is asked and the right answer, ready: {timeout: …} how long a start may take"
+			}
+			return nil, e
 		case <-timer.C:
 			if ready.Get == "" && ready.Connect == "" && ready.Log == "" {
+				if line, found := u.fatalSign(); found {
+					return nil, s.hopeless(u, line)
+				}
 				return []hakaru.Answer{{Service: u.spec.Service, Probe: "alive", Got: fmt.Sprintf("pid %d", u.group.Leader)}}, nil
 			}
 		}
@@ -105,17 +135,48 @@ func (s *Stack) endedEarly(u *unit) error {
 			fmt.Sprintf("the command ended (exit 0) and left %s running: hakaru needs it in the foreground", registry.DescribeAll(rest)),
 			"switch off its daemon mode (often --foreground, --nodaemon or `daemon off;`)")
 	}
-	why := fmt.Sprintf("it ended before it was ready (%s)", u.state)
+	why, hint := fmt.Sprintf("it ended before it was ready (%s)", u.state), ""
 	if u.spec.Ready.Get != "" || u.spec.Ready.Connect != "" {
 		if addr, ok := readyAddr(u.spec.Ready); ok {
 			if held := s.foreignHolder(addr); held != nil {
-				why += "; " + held.Error()
+				why, hint = why+"; "+held.Error(), heldHint
 			}
 		}
 	}
-	return s.startError(u, why, "")
+	e := s.startError(u, why, hint)
+	if e.Hint == "" && u.code == 0 {
+		e.Hint = "if it goes on in the background, switch that off: hakaru needs it in the foreground"
+	}
+	return e
 }
 
+// heldHint is what to do about an address that somebody else has.
+const heldHint = "end that process, or let hakaru choose the port: ports: [name] and {name}"
+
+// fatalSign looks for a line that says that the unit will not become ready in
+// all that it wrote.
+func (u *unit) fatalSign() (line string, found bool) {
+	if !u.signs.hasFatal() {
+		return "", false
+	}
+	return u.signs.fatalIn(u.out.lines())
+}
+
+// hopeless is the error of a unit that wrote such a line. Many end by themselves
+// then; how they do is worth a moment.
+func (s *Stack) hopeless(u *unit, line string) error {
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-u.ended:
+		return s.endedEarly(u)
+	case <-timer.C:
+		return s.startError(u, "it will not become ready: "+shortLine(line), "")
+	}
+}
+
+// startError says why a unit did not come up, with the lines of its output that
+// explain it. hint is what to do where that is known better than by those lines.
 func (s *Stack) startError(u *unit, why, hint string) *StartError {
 	e := &StartError{Service: u.spec.Service, Why: why, Hint: hint}
 	if u.hasEnded() {
@@ -123,6 +184,21 @@ func (s *Stack) startError(u *unit, why, hint string) *StartError {
 		u.out.drain(200 * time.Millisecond) // its last words may still be in the pipe
 	}
 	e.Output = u.out.lastLines()
+	text := u.out.lines()
+	lines, known := u.signs.explain(text)
+	for _, line := range lines {
+		if !strings.Contains(e.Why, line) {
+			e.Why += "; it says: " + line
+		}
+	}
+	if addr, taken := takenAddress(text); taken && e.Hint == "" {
+		if held := s.foreignHolder(addr); held != nil {
+			e.Why, e.Hint = e.Why+"; "+held.Error(), heldHint
+		}
+	}
+	if e.Hint == "" {
+		e.Hint = known
+	}
 	return e
 }
 

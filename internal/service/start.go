@@ -32,6 +32,7 @@ type unit struct {
 	group kernel.Group
 	cmd   *exec.Cmd
 	out   *output
+	signs signs // why it does not come up
 
 	ended chan struct{} // closed when the main process has ended; it is reaped by Down
 	state string        // how, once ended is closed
@@ -117,6 +118,9 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 		return fail(err.Error(), "is it installed? A name without a slash is looked for in PATH, a relative one starts at "+spec.Dir)
 	}
 	u := &unit{spec: spec, ended: make(chan struct{})}
+	if u.signs, err = compileSigns(spec.Signs); err != nil {
+		return fmt.Errorf("start %s: %w", hakaru.TheService(spec.Service), err)
+	}
 	began := time.Now()
 	if err := s.launchUnit(i, u, path, env, credential); err != nil {
 		return blame(err)
@@ -203,9 +207,12 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 	}
 	closeErr := w.Close()
 	if err != nil {
+		if why := whyNotExecuted(path, err); why != "" {
+			err = fmt.Errorf("%w: %s", err, why)
+		}
 		return errors.Join(fmt.Errorf("execute %s: %w", path, err), r.Close())
 	}
-	u.out = newOutput(r, u.spec.Ready.Log)
+	u.out = newOutput(r, u.spec.Ready.Log, u.signs.hasFatal())
 	u.group.Leader = u.cmd.Process.Pid
 	go u.wait()
 	if st, err := kernel.ReadStat(u.group.Leader); err == nil {
