@@ -51,7 +51,7 @@ var floors = []struct {
 	{2, "internal/watch/kernel", nil, nil},
 	{2, "internal/watch", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/checkout", []string{"internal/service/registry", "internal/watch/kernel"}, nil},
-	{2, "internal/service/attach", []string{"internal/service/registry", "internal/watch/kernel"}, nil},
+	{2, "internal/service/attach", []string{"internal/service/proof", "internal/service/registry", "internal/watch/kernel"}, nil},
 	{2, "internal/service/proof", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/service/registry", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/service", []string{"internal/checkout", "internal/service/attach", "internal/service/proof", "internal/service/registry", "internal/watch/kernel"}, nil},

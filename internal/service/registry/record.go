@@ -132,14 +132,17 @@ func (d Dir) file(id string) string { return filepath.Join(d.path, id+".json") }
 
 // Write replaces a record as a whole. With sync it is on the medium before
 // Write returns: what is started afterwards leaves a trail whatever happens.
-func (d Dir) Write(rec Record, sync bool) (err error) {
+func (d Dir) Write(rec Record, sync bool) error { return d.WriteAs(rec, rec.Owner, sync) }
+
+// WriteAs is Write by another process than the record's owner.
+func (d Dir) WriteAs(rec Record, writer Owner, sync bool) (err error) {
 	b, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)
 	}
-	// The owner stands in the name, so that Sweep can tell a file that was
+	// The writer stands in the name, so that Sweep can tell a file that was
 	// being written from one that was never finished.
-	temporary := filepath.Join(d.path, fmt.Sprintf("%s-%d-%d.new", rec.ID, rec.Owner.PID, rec.Owner.Start))
+	temporary := filepath.Join(d.path, fmt.Sprintf("%s-%d-%d.new", rec.ID, writer.PID, writer.Start))
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)

@@ -1,0 +1,443 @@
+// Package attach measures a service that something else starts: it brings
+// settings to it by the person's own commands, knows when it answers rightly
+// again and which processes it is, and puts everything back.
+//
+// It takes a hakaru.Unit with everything expanded, and a place to note what is
+// about to be changed; it gives the right answers, the group of processes that
+// listen, and whether they were replaced. PutBack does for the records of killed
+// agents what Down does for the living.
+//
+// It never signals a process of the service, puts none into a cgroup and leaves
+// no mark on one: what it ends is a command of its own that overruns its time.
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/service/registry"
+	"hakaru/internal/watch/kernel"
+)
+
+const (
+	// DefaultTimeout is for hakaru.Ready.Timeout: how long each of apply, restart
+	// and undo may take, and then the first right answer.
+	DefaultTimeout = time.Minute
+	// upPatience is how long a service may be away before it counts as not up:
+	// it may be in the middle of someone else's reload.
+	upPatience = 2 * time.Second
+	// changePatience is how long processes may take to be replaced after a
+	// restart that has returned: a reload goes on by itself.
+	changePatience = 5 * time.Second
+)
+
+// Options is what a Service needs.
+type Options struct {
+	Unit    hakaru.Unit // everything expanded, {file} in its commands too
+	Dir     string      // private directory: outputs of commands go there
+	Environ []string    // what commands inherit, but for HAKARU_…
+	// Note replaces what is noted of the service; nil: nothing is to be put back.
+	// With sync it is on the medium before Note returns.
+	Note func(undo *registry.Undo, sync bool) error
+}
+
+// Service is a service that something else starts. It is for one goroutine, but
+// for Group and Ended after Up.
+type Service struct {
+	opt      Options
+	name     string // within a sentence
+	limit    time.Duration
+	commands runner
+
+	undo     *registry.Undo // what is noted; nil: nothing
+	root     process
+	warnings []hakaru.Warning
+	down     bool // Down was there
+	downErr  error
+}
+
+// Error says why the service could not be brought to what the unit says.
+type Error struct {
+	Why    string // "apply failed (exit status 1)"
+	Hint   string
+	Output string // last lines of the command
+}
+
+func (e *Error) Error() string { return e.Why }
+
+// New makes nothing.
+func New(opt Options) *Service {
+	limit := opt.Unit.Ready.Timeout
+	if limit <= 0 {
+		limit = DefaultTimeout
+	}
+	s := &Service{opt: opt, name: hakaru.TheService(opt.Unit.Service), limit: limit}
+	s.commands = runner{
+		dir: opt.Unit.Dir, env: environment(opt.Environ, opt.Unit.Env), limit: limit,
+		outputs: opt.Dir, ready: opt.Unit.Ready,
+	}
+	return s
+}
+
+// Limit is how long Down may take: undo, and the service's answer after it.
+func (s *Service) Limit() time.Duration {
+	if len(s.opt.Unit.Attached.Apply) == 0 && len(s.opt.Unit.Attached.Restart) == 0 {
+		return 0
+	}
+	return 2*s.limit + 2*endGrace
+}
+
+// Warnings is what was noticed since it was asked last.
+func (s *Service) Warnings() []hakaru.Warning {
+	noticed := s.warnings
+	s.warnings = nil
+	return noticed
+}
+
+func (s *Service) warn(code, format string, args ...any) {
+	s.warnings = append(s.warnings, hakaru.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// Up checks that the service is up, notes how it is put back, applies the
+// settings, restarts it, waits until it answers rightly again and finds its
+// processes. An *Error is about the service or the person's commands. After an
+// error Down is to be called all the same: something may be changed.
+func (s *Service) Up(ctx context.Context) ([]hakaru.Answer, error) {
+	how := s.opt.Unit.Attached
+	if len(how.Apply) > 0 && len(how.Undo) == 0 {
+		return nil, &Error{Why: "apply without undo: what it changes could not be put back", Hint: "say under undo: how"}
+	}
+	answers, err := s.isUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	before, err := find(ctx, s.opt.Unit.Ready)
+	if err != nil {
+		s.warn("not_found", "%s: %v; its CPU time and memory are not measured", s.name, err)
+	}
+	if len(how.Apply)+len(how.Restart) > 0 {
+		if err := s.change(ctx, before); err != nil {
+			return nil, err
+		}
+		if answers, err = s.answersAgain(ctx, before); err != nil {
+			return nil, err
+		}
+		if s.root, err = find(ctx, s.opt.Unit.Ready); err != nil && before.pid != 0 {
+			s.warn("not_found", "%s: %v; its CPU time and memory are not measured", s.name, err)
+		}
+	} else {
+		s.root = before
+	}
+	if s.root.more > 0 {
+		s.warn("several_listeners", "%s: %d other processes listen at its address too and are not descendants of pid %d: what they use is not measured", s.name, s.root.more, s.root.pid)
+	}
+	if len(s.opt.Unit.CPUs) > 0 {
+		s.warn("not_pinned", "%s runs on the CPUs that it was started on: hakaru pins only what it starts", s.name)
+	}
+	return answers, nil
+}
+
+// isUp asks until the answer is right, for a short time.
+func (s *Service) isUp(ctx context.Context) ([]hakaru.Answer, error) {
+	asking, cancel := context.WithTimeout(ctx, min(upPatience, s.limit))
+	defer cancel()
+	var answers []hakaru.Answer
+	last := await(asking, func() (err error) {
+		answers, err = ask(asking, s.opt.Unit)
+		return err
+	})
+	switch {
+	case last == nil:
+		return answers, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("ask %s: %w", s.name, ctx.Err())
+	}
+	return nil, &Error{
+		Why:  fmt.Sprintf("it is not up: %v; hakaru does not start it", last),
+		Hint: "start it as you always do; attach: {get: …, status: …} says what is asked and the right answer",
+	}
+}
+
+// change notes how to put back, then applies and restarts.
+func (s *Service) change(ctx context.Context, before process) error {
+	how := s.opt.Unit.Attached
+	undo := &registry.Undo{
+		Words: how.Undo, Dir: s.opt.Unit.Dir, Env: s.commands.keep(s.opt.Unit.Env),
+		Timeout: s.limit, Ready: s.opt.Unit.Ready,
+	}
+	if err := s.opt.Note(undo, true); err != nil {
+		return fmt.Errorf("note how to put %s back: %w", s.name, err)
+	}
+	s.undo = undo
+	for _, c := range []struct {
+		what  string
+		words []string
+	}{{"apply", how.Apply}, {"restart", how.Restart}} {
+		if len(c.words) == 0 {
+			continue
+		}
+		if err := s.run(ctx, c.what, c.words); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("%s %s: %w", c.what, s.name, ctx.Err())
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs one command and keeps note of it.
+func (s *Service) run(ctx context.Context, what string, words []string) error {
+	return s.commands.run(ctx, what, words, func(c *registry.Command) error {
+		s.undo.Running = c
+		return s.opt.Note(s.undo, false)
+	})
+}
+
+// answersAgain waits for the right answer after what was changed. After a
+// restart it is to come from a process that was not there before, where that can
+// be seen.
+func (s *Service) answersAgain(ctx context.Context, before process) ([]hakaru.Answer, error) {
+	asking, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	restarted := len(s.opt.Unit.Attached.Restart) > 0 && before.pid != 0
+	began := time.Now()
+	var answers []hakaru.Answer
+	last := await(asking, func() error {
+		got, err := ask(asking, s.opt.Unit)
+		if err != nil {
+			return err
+		}
+		answers = got
+		if !restarted {
+			return nil
+		}
+		changed, old, err := s.replaced(asking, before)
+		switch {
+		case err == nil && changed && old == "":
+			return nil
+		case time.Since(began) < min(changePatience, s.limit/2):
+			if err != nil {
+				return err
+			}
+			return errors.New("it answers, and runs since before the restart")
+		case err != nil: // told when it is looked for again
+		case !changed:
+			s.warn("not_restarted", "restart did not restart %s: %s runs since before it", s.name, old)
+		default:
+			s.warn("old_processes", "restart left processes of %s running that were there before it: %s", s.name, old)
+		}
+		return nil
+	})
+	if last == nil {
+		return answers, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("wait for %s: %w", s.name, err)
+	}
+	after := "apply"
+	if len(s.opt.Unit.Attached.Restart) > 0 {
+		after = "restart"
+	}
+	return nil, &Error{
+		Why:    fmt.Sprintf("it did not answer rightly within %s after %s: %v", s.limit, after, last),
+		Hint:   "its own log tells why, which hakaru does not see; attach: {timeout: …} says how long it may take",
+		Output: s.commands.said(after),
+	}
+}
+
+// replaced reports whether the service has processes that were not there before,
+// and names those that were. The one that listens may stay when a reload replaces
+// its workers; then it is not named.
+func (s *Service) replaced(ctx context.Context, before process) (changed bool, old string, err error) {
+	now, err := find(ctx, s.opt.Unit.Ready)
+	if err != nil {
+		// It answers and nobody listens: it is being replaced this moment.
+		return false, "", err
+	}
+	var left []int
+	for pid, start := range now.members {
+		if before.members[pid] != start {
+			changed = true
+		} else if pid != now.pid {
+			left = append(left, pid)
+		}
+	}
+	if !changed {
+		return false, registry.DescribeAll([]int{now.pid}), nil
+	}
+	if now.pid == before.pid && now.members[now.pid] == before.members[now.pid] && len(left) > 0 {
+		slices.Sort(left)
+		return true, registry.DescribeAll(left), nil
+	}
+	return true, "", nil
+}
+
+// Group is by what the processes of the service are known; its Leader is 0 where
+// none was found.
+func (s *Service) Group() kernel.Group {
+	return kernel.Group{Leader: s.root.pid, Start: s.root.members[s.root.pid], Descent: true}
+}
+
+// Ended tells whether the process that listened has gone since Up, or does not
+// listen any more.
+func (s *Service) Ended(ctx context.Context) (hakaru.Exit, bool) {
+	if s.root.pid == 0 {
+		return hakaru.Exit{}, false
+	}
+	exit := hakaru.Exit{Service: s.opt.Unit.Service}
+	now, err := find(ctx, s.opt.Unit.Ready)
+	switch {
+	case !alive(s.root.pid, s.root.members[s.root.pid]) && err == nil:
+		exit.State = fmt.Sprintf("pid %d ended, and pid %d listens in its place", s.root.pid, now.pid)
+	case !alive(s.root.pid, s.root.members[s.root.pid]):
+		exit.State = fmt.Sprintf("pid %d ended", s.root.pid)
+	case err == nil && (now.pid != s.root.pid || now.members[now.pid] != s.root.members[s.root.pid]):
+		exit.State = fmt.Sprintf("pid %d listens in the place of pid %d", now.pid, s.root.pid)
+	default:
+		return hakaru.Exit{}, false
+	}
+	return exit, true
+}
+
+// alive reports whether a process is there and can do anything.
+func alive(pid int, start uint64) bool {
+	st, err := kernel.ReadStat(pid)
+	return err == nil && st.Start == start && st.Alive()
+}
+
+// Down puts back what Up changed, whatever happened since, also when ctx has
+// ended: it has limits of its own. An error says that it is not put back; the
+// note of it stays. A second call returns what the first one did.
+func (s *Service) Down(ctx context.Context) error {
+	if s.down || s.undo == nil {
+		return s.downErr
+	}
+	s.down = true
+	ctx = context.WithoutCancel(ctx)
+	warnings, err := putBack(ctx, s.commands, s.name, s.undo, func(sync bool) error { return s.opt.Note(s.undo, sync) })
+	s.warnings = append(s.warnings, warnings...)
+	if err == nil {
+		s.undo = nil
+		err = s.opt.Note(nil, true)
+	}
+	s.downErr = err
+	return err
+}
+
+// putBack runs undo and waits until the service answers rightly. It changes the
+// note; save puts it on disk.
+func putBack(ctx context.Context, commands runner, name string, undo *registry.Undo, save func(sync bool) error) (warnings []hakaru.Warning, err error) {
+	if len(undo.Words) > 0 {
+		err := commands.run(ctx, "undo", undo.Words, func(c *registry.Command) error {
+			undo.Running = c
+			return save(false)
+		})
+		if err != nil {
+			undo.Running = nil
+			undo.Failed = err.Error()
+			undo.Tries++
+			return nil, errors.Join(notPutBack(name, err, undo), save(true))
+		}
+	}
+	undo.Running = nil
+	asking, cancel := context.WithTimeout(ctx, commands.limit)
+	defer cancel()
+	last := await(asking, func() error {
+		_, err := ask(asking, hakaru.Unit{Ready: undo.Ready})
+		return err
+	})
+	if last != nil {
+		warnings = append(warnings, hakaru.Warning{Code: "not_back", Message: fmt.Sprintf(
+			"%s does not answer rightly %s after what was changed was put back: %v; look at it", name, commands.limit, last)})
+	}
+	return warnings, nil
+}
+
+// notPutBack is for the person who now has to do it.
+func notPutBack(name string, why error, undo *registry.Undo) error {
+	text := why.Error()
+	var failed *Error
+	if errors.As(why, &failed) && failed.Output != "" {
+		text += "\n    " + strings.ReplaceAll(failed.Output, "\n", "\n    ")
+	}
+	return fmt.Errorf("%s was changed for a trial and is NOT put back: %s\nrun by hand: %s", name, text, undo.ByHand())
+}
+
+// environment is the agent's own without HAKARU_…, with the unit's changes and
+// without a mark: what a command starts as a daemon is the person's, and no
+// sweep is to take it for a leftover.
+func environment(base []string, changes []hakaru.EnvVar) []string {
+	changed := make(map[string]bool, len(changes))
+	for _, c := range changes {
+		changed[c.Name] = true
+	}
+	var env []string
+	for _, e := range base {
+		name, _, _ := strings.Cut(e, "=")
+		if !changed[name] && !strings.HasPrefix(name, "HAKARU_") {
+			env = append(env, e)
+		}
+	}
+	for _, c := range changes {
+		if c.Value != nil && !strings.HasPrefix(c.Name, "HAKARU_") {
+			env = append(env, c.Name+"="+*c.Value)
+		}
+	}
+	return env
+}
+
+// kept are the variables by which commands find programs, their user's files and
+// the service managers they talk to.
+func kept(name string) bool {
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
+		"SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG":
+		return true
+	}
+	return strings.HasPrefix(name, "LC_")
+}
+
+// keep is what is noted of the environment for an undo by another process: what
+// commands usually need, and all that the experiment sets. The rest, in which
+// secrets of the person may be, is not put on disk.
+func (r runner) keep(set []hakaru.EnvVar) []string {
+	var list []string
+	for _, e := range r.env {
+		name, _, _ := strings.Cut(e, "=")
+		if kept(name) || slices.ContainsFunc(set, func(v hakaru.EnvVar) bool { return v.Name == name }) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// outputFile is where a command writes to.
+func (r runner) outputFile(what string) string {
+	return filepath.Join(r.outputs, "command-"+what+".out")
+}
+
+// said is the end of what a command wrote.
+func (r runner) said(what string) string {
+	b, err := os.ReadFile(r.outputFile(what))
+	if err != nil {
+		return ""
+	}
+	return lastLines(b)
+}
+
+func lastLines(b []byte) string {
+	const most, size = 12, 2000
+	if len(b) > size {
+		b = b[len(b)-size:]
+	}
+	lines := strings.Split(strings.TrimRight(string(b), "\n "), "\n")
+	return strings.ToValidUTF8(strings.Join(lines[max(0, len(lines)-most):], "\n"), "\uFFFD")
+}

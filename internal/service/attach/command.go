@@ -1,0 +1,289 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hakaru"
+	"hakaru/internal/service/registry"
+	"hakaru/internal/watch/kernel"
+)
+
+const (
+	// endGrace is what a command gets to end by itself when nobody needs it any
+	// more, and after TERM: a restart that is cut in half is worse than a wait.
+	endGrace = 5 * time.Second
+	// lookPause lies between two looks at whether something has happened.
+	lookPause = 20 * time.Millisecond
+)
+
+// runner runs commands of a person for one service.
+//
+// A command has a session of its own, writes into a file, and is not tied to the
+// agent's life: what a restart starts as a daemon, or leaves in the background,
+// is the person's service and goes on. A pipe would have it die of writing into
+// nothing when the agent ends. For the same reason only the command itself is
+// waited for, and its children are not ended when it ended by itself.
+type runner struct {
+	dir     string
+	env     []string
+	limit   time.Duration
+	outputs string       // directory of the files that commands write to
+	ready   hakaru.Ready // whoever listens there is spared
+}
+
+// run runs a command to its end. note gets what is known of it before it is
+// begun, and again when it has a number. An *Error says how it failed; any other
+// error is the machine's.
+func (r runner) run(ctx context.Context, what string, words []string, note func(*registry.Command) error) (err error) {
+	path, err := lookUp(words[0], r.dir, r.env)
+	if err != nil {
+		return &Error{Why: what + ": " + err.Error(), Hint: "a name without a slash is looked for in PATH, a relative one starts at " + r.dir}
+	}
+	if info, err := os.Stat(r.dir); r.dir != "" && (err != nil || !info.IsDir()) {
+		return &Error{Why: fmt.Sprintf("%s: its directory %s is not there", what, r.dir)}
+	}
+	out, err := r.openOutput(what)
+	if err != nil {
+		return fmt.Errorf("%s: make a file for its output: %w", what, err)
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	begun := &registry.Command{What: what, Output: out.Name()}
+	if err := note(begun); err != nil {
+		return fmt.Errorf("note %s: %w", what, err)
+	}
+	cmd := &exec.Cmd{
+		Path: path, Args: words, Env: r.env, Dir: r.dir, Stdout: out, Stderr: out,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+	}
+	if err := cmd.Start(); err != nil {
+		return &Error{Why: fmt.Sprintf("%s: %v", what, err)}
+	}
+	begun.PID = cmd.Process.Pid
+	if st, err := kernel.ReadStat(begun.PID); err == nil {
+		begun.Start = st.Start
+	}
+	noteErr := note(begun)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		awaitZombie(begun.PID)
+	}()
+	cut := r.await(ctx, *begun, ended)
+	// Everything of it that had to be ended has been: now its number may go.
+	waitErr := cmd.Wait()
+	<-ended
+	if noteErr != nil {
+		return fmt.Errorf("note %s: %w", what, noteErr)
+	}
+	text := tailOf(out)
+	switch {
+	case cut != "":
+		return &Error{Why: fmt.Sprintf("%s was ended: %s", what, cut), Output: text, Hint: "attach: {timeout: …} says how long a command may take"}
+	case waitErr != nil:
+		return &Error{Why: fmt.Sprintf("%s failed (%v)", what, waitErr), Output: text, Hint: "run it by hand as it is written to see why"}
+	}
+	return nil
+}
+
+// openOutput makes the file for a command's output, without a name where the
+// private directory is not there any more.
+func (r runner) openOutput(what string) (*os.File, error) {
+	f, err := os.OpenFile(r.outputFile(what), os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if f, err = os.CreateTemp("", "hakaru-"+what+"-"); err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
+}
+
+// tailOf reads the end of what a command wrote.
+func tailOf(out *os.File) string {
+	const size = 4096
+	info, err := out.Stat()
+	if err != nil {
+		return ""
+	}
+	b := make([]byte, min(size, info.Size()))
+	n, err := out.ReadAt(b, info.Size()-int64(len(b)))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	return lastLines(b[:n])
+}
+
+// awaitZombie waits until a child has ended and leaves it unreaped, so that its
+// number, and that of its session, names nobody else.
+func awaitZombie(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
+// await waits until the command has ended, and ends it when its time is over or,
+// a little later, when ctx is. It returns why it was ended, or nothing.
+func (r runner) await(ctx context.Context, c registry.Command, ended <-chan struct{}) (cut string) {
+	limit := time.NewTimer(r.limit)
+	defer limit.Stop()
+	select {
+	case <-ended:
+		return ""
+	case <-limit.C:
+		cut = fmt.Sprintf("it took longer than %s", r.limit)
+	case <-ctx.Done():
+		grace := time.NewTimer(endGrace)
+		defer grace.Stop()
+		select {
+		case <-ended:
+			return ""
+		case <-limit.C:
+			cut = fmt.Sprintf("it took longer than %s", r.limit)
+		case <-grace.C:
+			cut = "the run was interrupted"
+		}
+	}
+	_ = unix.Kill(c.PID, unix.SIGTERM) // unreaped: it reaches our child or nobody
+	grace := time.NewTimer(endGrace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+	case <-grace.C:
+	}
+	r.endSession(ctx, c.PID)
+	<-ended
+	return cut
+}
+
+// endSession kills what is in a command's session: the command itself and what
+// it waits for. Whoever listens at the service's address is spared, with its
+// descendants: a restart may have left the service in its session.
+func (r runner) endSession(ctx context.Context, session int) {
+	spared, err := find(context.WithoutCancel(ctx), r.ready)
+	if err != nil {
+		spared = process{} // nobody listens: there is no service to spare
+	}
+	for range 3 { // a fork can be ahead of a list
+		pids, err := kernel.PIDs(nil)
+		if err != nil {
+			return
+		}
+		for _, pid := range pids {
+			st, err := kernel.ReadStat(pid)
+			if err != nil || st.Session != session || !st.Alive() {
+				continue
+			}
+			if start, ok := spared.members[pid]; ok && start == st.Start {
+				continue
+			}
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+}
+
+// orphaned waits for a command of an agent that was killed, which goes on
+// without it, and ends it when its time is over.
+func (r runner) orphaned(ctx context.Context, c registry.Command) error {
+	noted := c.PID != 0
+	if !noted {
+		// The agent died between starting it and noting its number. The file it
+		// writes to tells it; a daemon may have that too, so nothing found in
+		// this way is ever ended.
+		c.PID, c.Start = writerTo(c.Output)
+	}
+	if c.PID == 0 || !alive(c.PID, c.Start) {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, r.limit)
+	defer cancel()
+	err := await(waiting, func() error {
+		if alive(c.PID, c.Start) {
+			return fmt.Errorf("%s of the killed agent still runs (pid %d)", c.What, c.PID)
+		}
+		return nil
+	})
+	switch {
+	case err == nil, !noted:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	r.endSession(ctx, c.PID)
+	return nil
+}
+
+// writerTo finds the leader of a session whose standard output is the file.
+func writerTo(path string) (pid int, start uint64) {
+	pids, err := kernel.PIDs(nil)
+	if err != nil || path == "" {
+		return 0, 0
+	}
+	for _, pid := range pids {
+		st, err := kernel.ReadStat(pid)
+		if err != nil || st.Session != pid {
+			continue
+		}
+		if target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/1", pid)); err == nil && target == path {
+			return pid, st.Start
+		}
+	}
+	return 0, 0
+}
+
+// lookUp finds a program as execvp would with the command's own PATH and
+// directory.
+func lookUp(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, name)
+		}
+		return path, runnable(path, name)
+	}
+	search := "/usr/local/bin:/usr/bin:/bin"
+	for _, e := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			search = value
+			break
+		}
+	}
+	for _, d := range filepath.SplitList(search) {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(dir, d) // an empty part is the current directory
+		}
+		path := filepath.Join(d, name)
+		if runnable(path, name) == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("command not found: %s", name)
+}
+
+func runnable(path, name string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("command not found: %s", name)
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is not executable", path)
+	}
+	return nil
+}
