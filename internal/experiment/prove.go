@@ -91,7 +91,10 @@ func (b *builder) proofService(name string) string {
 // proofAsks makes the questions of one proof: one for any level (Asked is empty),
 // or one for each where what to look for depends on it.
 func (b *builder) proofAsks(service, name string, p grammar.Proof) []hakaru.Ask {
-	ask := hakaru.Ask{Service: service, Setting: name, Kind: p.Kind, Argument: p.Argument, Field: p.Field, Contains: p.Contains, Equals: p.Equals, Offset: p.Offset}
+	ask := hakaru.Ask{
+		Service: service, Setting: name, Kind: p.Kind, Argument: p.Argument, Field: p.Field, Contains: p.Contains, Equals: p.Equals,
+		Offset: p.Offset, Count: p.Count, Absent: p.Absent, From: hakaru.Moment(p.From),
+	}
 	if p.ByLevel == nil {
 		return []hakaru.Ask{ask}
 	}

@@ -198,7 +198,11 @@ func (*Proofs) schema() (*jsonschema.Schema, error) {
 	zero := 0.0
 	asking := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, Properties: map[string]*jsonschema.Schema{
 		"contains": want, "equals": want.CloneSchemas(), "field": {Type: "string"}, "offset": {Type: "integer", Minimum: &zero},
+		"count": {Type: "boolean"}, "absent": {Type: "boolean"}, "from": {Type: "string"},
 	}}
+	for _, name := range moments() {
+		asking.Properties["from"].Enum = append(asking.Properties["from"].Enum, name)
+	}
 	for _, name := range append(askingProofs(), plainProofs()...) {
 		asking.Properties[name] = singleOrNull()
 	}
