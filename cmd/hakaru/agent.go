@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"hakaru"
 	"hakaru/internal/host"
 	"hakaru/internal/link"
+	"hakaru/internal/render"
 	"hakaru/internal/service/registry"
 )
 
@@ -124,6 +126,9 @@ func programs(exp *hakaru.Experiment) []string {
 		}
 		name := s.Run[0]
 		if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+			if len(s.Build) > 0 || slices.ContainsFunc(exp.Variants[0].Settings, func(x hakaru.Setting) bool { return render.OfVersion(exp, &s, x) }) {
+				continue // it is made by the run, or for each version another
+			}
 			dir := s.Dir
 			if !filepath.IsAbs(dir) {
 				dir = filepath.Join(exp.Dir, dir)

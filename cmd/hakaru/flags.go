@@ -88,6 +88,7 @@ func atMostOneFile(_ *cobra.Command, args []string) error {
 func (d *door) experiment(cmd *cobra.Command, f experimentFlags, args []string) (*hakaru.Experiment, error) {
 	options := f.Options
 	options.Read = os.ReadFile
+	options.Revision = revision(cmd.Context())
 	if f.budget != "" {
 		var err error
 		if options.Budget, err = unit.ParseDuration(f.budget); err != nil {

@@ -12,7 +12,6 @@ import (
 	"hakaru"
 	"hakaru/internal/campaign"
 	"hakaru/internal/compare"
-	"hakaru/internal/experiment"
 	"hakaru/internal/host"
 	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
@@ -75,7 +74,11 @@ func (d *door) run(cmd *cobra.Command, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range experiment.Doubts(exp) {
+	doubts, err := doubtsOf(cmd.Context(), exp)
+	if err != nil {
+		return err
+	}
+	for _, w := range doubts {
 		fmt.Fprintf(d.stderr, "hakaru: doubt: %s\n", w.Message)
 	}
 	if f.dryRun {

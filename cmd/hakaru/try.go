@@ -65,7 +65,11 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 	if err := carriedOut(exp); err != nil {
 		return err
 	}
-	for _, w := range experiment.Doubts(exp) {
+	doubts, err := doubtsOf(ctx, exp)
+	if err != nil {
+		return err
+	}
+	for _, w := range doubts {
 		if w.Code != experiment.NothingToCompare { // one trial compares nothing anyway
 			fmt.Fprintf(d.stderr, "hakaru: doubt: %s\n", w.Message)
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"hakaru/internal/campaign"
-	"hakaru/internal/experiment"
 	"hakaru/internal/grammar"
 	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
@@ -35,7 +34,11 @@ func (d *door) validateCommand() *cobra.Command {
 			fmt.Fprintf(d.stdout, "%s: %s, %s%s; at most %s, about %s\n",
 				exp.Name, count(len(exp.Variants), "variant"), strata,
 				count(len(exp.Pairs)*len(exp.Strata), "comparison"), count(trials, "trial"), unit.Duration(atMost))
-			for _, w := range experiment.Doubts(exp) {
+			doubts, err := doubtsOf(cmd.Context(), exp)
+			if err != nil {
+				return err
+			}
+			for _, w := range doubts {
 				fmt.Fprintf(d.stdout, "doubt: %s\n", w.Message)
 			}
 			if len(exp.NotYet) > 0 {

@@ -25,7 +25,8 @@ func (b *builder) checkSettings() {
 	used := render.Usage(b.exp)
 	checked := map[string]bool{}
 	for _, name := range slices.Concat(b.varied, b.based) {
-		if checked[name] || render.ReservedFactor(name) {
+		_, own := b.owner(name)
+		if checked[name] || render.ReservedFactor(name) || own == render.Versions {
 			continue
 		}
 		checked[name] = true

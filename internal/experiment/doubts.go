@@ -29,6 +29,7 @@ func Doubts(exp *hakaru.Experiment) []hakaru.Warning {
 	if p := exp.Load.Program; p != nil && p.Replaced != "" {
 		out = append(out, hakaru.Warning{Code: FlagReplaces, Message: p.Replaced})
 	}
+	out = append(out, sameVersion(exp)...)
 	settings, leased := render.SettingNames(exp), render.Leased(exp)
 	known := slices.Collect(maps.Keys(exp.Params))
 	for _, l := range exp.Levels {

@@ -8,7 +8,7 @@
 // (internal/render).
 //
 // It reads no file itself, asks no clock and starts nothing: contents of config
-// files come through Options.Read. What the grammar has and hakaru cannot carry
+// files come through Options.Read, commits through Options.Revision. What the grammar has and hakaru cannot carry
 // out yet is named in Experiment.NotYet, so such a file is valid and does not run.
 package experiment
 
@@ -33,6 +33,10 @@ type Options struct {
 	Dir string
 	// Read returns the content of a person's config file, by its absolute path.
 	Read func(path string) ([]byte, error)
+	// Revision returns the commit that a branch, tag or commit stands for in the
+	// repository that holds a directory, and "." for ".". An *UnknownRevision says
+	// that there is none.
+	Revision func(dir, revision string) (commit string, err error)
 
 	Set         []string // "name=value", into base or params
 	Blocks      int      // 0: as in the file
@@ -127,6 +131,7 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 	b.buildBase()
 	b.buildStrata()
 	b.buildVariants()
+	b.buildVersions()
 	b.buildLoad()
 	b.buildGoal()
 	b.buildDesign()
@@ -134,6 +139,7 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 	b.buildHosts()
 	b.buildLater()
 	b.checkNames()
+	b.checkBuilds()
 	b.checkSettings()
 	// What a trial would need is only worth a look in a file without mistakes.
 	if len(b.Mistakes) == 0 {
@@ -170,7 +176,7 @@ func (b *builder) buildLater() {
 		b.Later(b.at("price"), "price is not built yet")
 	}
 	for i, name := range b.doc.Factors.Keys {
-		if render.ReservedFactor(name) {
+		if render.ReservedFactor(name) && name != render.Versions {
 			b.Later(b.doc.Factors.Places[i], "factors."+name+": this factor is not built yet")
 		}
 	}

@@ -150,7 +150,7 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 	for _, part := range []struct {
 		key string
 		at  grammar.Text
-	}{{"apply", doc.Apply}, {"restart", doc.Restart}, {"undo", doc.Undo}, {"build", doc.Build}} {
+	}{{"apply", doc.Apply}, {"restart", doc.Restart}, {"undo", doc.Undo}} {
 		if part.at.Set {
 			b.Later(b.at(where+"."+part.key), where+"."+part.key+" is not built yet")
 		}

@@ -38,6 +38,7 @@ func (r *Rendering) Asks() []hakaru.Ask {
 			}
 		}
 	}
+	out = append(out, r.versions()...)
 	for _, x := range r.variant.Settings {
 		if asked := slices.ContainsFunc(out, func(a hakaru.Ask) bool { return a.Setting == x.Name && (x.Service == "" || a.Service == x.Service) }); asked || len(r.units) == 0 {
 			continue
@@ -51,6 +52,24 @@ func (r *Rendering) Asks() []hakaru.Ask {
 			a.Service = x.Service
 		}
 		out = append(out, a)
+	}
+	return out
+}
+
+// versions asks whether each service that is to be of a version is of its commit.
+func (r *Rendering) versions() []hakaru.Ask {
+	var out []hakaru.Ask
+	for i := range r.units {
+		s := r.service(r.units[i].unit.Service)
+		var last *hakaru.Setting
+		for _, x := range slices.Concat(s.Base, r.variant.Settings) {
+			if OfVersion(r.exp, s, x) {
+				last = &x
+			}
+		}
+		if last != nil && last.Value != nil {
+			out = append(out, hakaru.Ask{Service: s.Name, Setting: last.Name, Kind: "revision", Asked: last.Level, Equals: *last.Value})
+		}
 	}
 	return out
 }

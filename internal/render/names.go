@@ -138,9 +138,12 @@ func valueOr(value *string, or string) string {
 	return or
 }
 
+// Versions is the factor whose levels are versions of the person's code.
+const Versions = "git"
+
 // ReservedFactor tells the factors that are no settings of a service.
 func ReservedFactor(name string) bool {
-	return name == "git" || strings.HasPrefix(name, "sysctl.")
+	return name == Versions || strings.HasPrefix(name, "sysctl.")
 }
 
 // NamesFile reports whether a word is the path of a file, or ends in it after an

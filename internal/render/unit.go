@@ -170,18 +170,26 @@ func (r *Rendering) outside(s *hakaru.Service, where string, u *hakaru.Unit) err
 	return wrong
 }
 
-// revision is the version of the factor git that a service is to be of: the only
-// service, or in a stack each that is built.
+// revision is the commit that a service is to be of; empty: the working tree as
+// it is, where the experiment has no versions.
 func (r *Rendering) revision(s *hakaru.Service) string {
-	if len(r.exp.Services) > 1 && s.Build == "" {
-		return ""
-	}
-	for _, x := range r.variant.Settings {
-		if x.Name == "git" && (x.Service == "" || x.Service == s.Name) {
-			return valueOr(x.Value, "")
+	commit := ""
+	for _, x := range slices.Concat(s.Base, r.variant.Settings) {
+		if OfVersion(r.exp, s, x) {
+			commit = valueOr(x.Value, "")
 		}
 	}
-	return ""
+	return commit
+}
+
+// OfVersion reports whether a setting chooses the version of a service: of the
+// one that it is written with, or of the only one; in a stack, of each that is
+// built.
+func OfVersion(exp *hakaru.Experiment, s *hakaru.Service, x hakaru.Setting) bool {
+	if x.Name != Versions {
+		return false
+	}
+	return x.Service == s.Name || x.Service == "" && (len(exp.Services) == 1 || s.Build != "")
 }
 
 // putIn writes the settings copy and lets the kind put its settings in: into the
