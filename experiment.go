@@ -282,7 +282,8 @@ type ProgramSpec struct {
 	Connections int               `json:"connections,omitempty"` // 0: the program's own business
 	// Counted is set where the program ends after a number of requests, not
 	// after a time.
-	Counted bool `json:"counted,omitempty"`
+	Counted bool   `json:"counted,omitempty"`
+	Dir     string `json:"dir,omitempty"` // where it runs, and where a relative path begins
 }
 
 // Totals is what a load tells that knows sums only, over the measured window as
@@ -351,6 +352,9 @@ type Unit struct {
 // Attached says how settings reach a service that something else starts, as
 // words of commands; {file} is the path of the edited copy.
 type Attached struct {
+	// File is the path of the edited copy within the private directory; empty:
+	// there is none.
+	File    string   `json:"file,omitempty"`
 	Apply   []string `json:"apply,omitempty"`
 	Restart []string `json:"restart,omitempty"`
 	Undo    []string `json:"undo,omitempty"`

@@ -87,6 +87,9 @@ func (s *Stack) subject(u *unit) proof.Subject {
 			return head + tail, cut > 0
 		}
 	}
+	if u.attached != nil {
+		on.Foreign = nil // whoever answers there is who is asked
+	}
 	if u.cmd != nil {
 		on.Given = u.cmd.Env
 	}

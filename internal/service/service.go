@@ -37,12 +37,15 @@ const (
 
 // Options is what an agent knows and a bundle does not.
 type Options struct {
-	StateDir string         // registry of what is up, see registry.DefaultDir; needed
-	TempDir  string         // where private directories are made; /tmp where empty
-	Exe      string         // this program, for {hakaru.exe}
-	Owner    registry.Owner // the agent; this process where zero
-	Environ  []string       // the agent's environment, which services inherit but for HAKARU_…
-	NoCgroup bool           // do without cgroups although they could be made
+	StateDir string // registry of what is up, see registry.DefaultDir; needed
+	// DurableDir is for the records of stacks that change something outside of
+	// themselves, see registry.DurableDir; StateDir where empty.
+	DurableDir string
+	TempDir    string         // where private directories are made; /tmp where empty
+	Exe        string         // this program, for {hakaru.exe}
+	Owner      registry.Owner // the agent; this process where zero
+	Environ    []string       // the agent's environment, which services inherit but for HAKARU_…
+	NoCgroup   bool           // do without cgroups although they could be made
 
 	Versions *checkout.Versions // for units that are built or of a version; nil: none can be
 }
@@ -83,8 +86,9 @@ type Stack struct {
 	mu       sync.Mutex // guards warnings
 	warnings []hakaru.Warning
 
-	down sync.Once
-	left hakaru.Leftovers
+	down    sync.Once
+	left    hakaru.Leftovers
+	notBack error
 }
 
 // Up starts the units of a bundle in order, each ready before the next. On an
@@ -119,6 +123,10 @@ func Up(ctx context.Context, bundle hakaru.Bundle, opt Options) (*Stack, error) 
 		}
 		left := s.Down(stop)
 		cancel()
+		if back := s.NotBack(); back != nil {
+			// More than a start that failed: nothing can be measured now.
+			return nil, fmt.Errorf("%w\n(it was to be put back since: %v)", back, err)
+		}
 		var start *StartError
 		if errors.As(err, &start) {
 			start.Left = left
@@ -155,7 +163,11 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the stack: %w", err)
 	}
-	files, err := registry.Open(opt.StateDir)
+	state := opt.StateDir
+	if opt.DurableDir != "" && changes(bundle) {
+		state = opt.DurableDir
+	}
+	files, err := registry.Open(state)
 	if err != nil {
 		return nil, fmt.Errorf("start the stack: %w", err)
 	}
@@ -188,8 +200,11 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 		}
 	}
 	for i, u := range bundle.Units {
-		r := registry.Unit{Service: u.Service, Mark: kernel.Mark(id, i)}
-		if cgroup != "" {
+		r := registry.Unit{Service: u.Service}
+		if u.Attached == nil {
+			r.Mark = kernel.Mark(id, i)
+		}
+		if cgroup != "" && u.Attached == nil {
 			r.Cgroup = filepath.Join(cgroup, id, fmt.Sprintf("%d-%s", i+1, plainName(u.Service)))
 			s.record.CgroupDir = filepath.Join(cgroup, id)
 		}
@@ -256,11 +271,12 @@ func (s *Stack) Warnings() []hakaru.Warning {
 	return slices.Clone(s.warnings)
 }
 
-// Ended tells of the units whose main process has ended.
+// Ended tells of the units whose main process has ended; of attached ones
+// Replaced does.
 func (s *Stack) Ended() []hakaru.Exit {
 	var exits []hakaru.Exit
 	for _, u := range s.units {
-		if !u.hasEnded() {
+		if u.attached != nil || !u.hasEnded() {
 			continue
 		}
 		exit := hakaru.Exit{Service: u.spec.Service, State: u.state}
@@ -274,17 +290,22 @@ func (s *Stack) Ended() []hakaru.Exit {
 
 // Outputs is what the units wrote so far.
 func (s *Stack) Outputs() []hakaru.Output {
-	outputs := make([]hakaru.Output, len(s.units))
-	for i, u := range s.units {
-		outputs[i] = u.out.result(u.spec.Service)
+	outputs := make([]hakaru.Output, 0, len(s.units))
+	for _, u := range s.units {
+		if u.attached == nil {
+			outputs = append(outputs, u.out.result(u.spec.Service))
+		}
 	}
 	return outputs
 }
 
-// members returns the live processes of all units.
+// members returns the live processes of all units that were started.
 func (s *Stack) members() ([]int, error) {
 	var all []int
 	for _, u := range s.units {
+		if u.attached != nil {
+			continue
+		}
 		m, err := u.group.Members()
 		if err != nil {
 			return nil, err

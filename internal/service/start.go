@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/service/attach"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -26,13 +27,17 @@ import (
 // registry.LookPause apart.
 const busyTries = 50
 
-// unit is one program that was started.
+// unit is one program that was started, or one that something else starts.
 type unit struct {
 	spec  hakaru.Unit // everything expanded
 	group kernel.Group
 	cmd   *exec.Cmd
 	out   *output
-	signs signs // why it does not come up
+
+	// attached is set where hakaru did not start it; then cmd, out and ended are
+	// not.
+	attached *attach.Service
+	signs    signs // why it does not come up
 
 	ended chan struct{} // closed when the main process has ended; it is reaped by Down
 	state string        // how, once ended is closed
@@ -77,6 +82,9 @@ func expand(u hakaru.Unit, names hakaru.Names) hakaru.Unit {
 // startUnit starts unit i and waits until it is ready.
 func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 	spec := expand(given, s.place.Names)
+	if spec.Attached != nil {
+		return s.attachUnit(ctx, i, spec)
+	}
 	fail := func(why, hint string) error {
 		return &StartError{Service: spec.Service, Why: why, Hint: hint}
 	}

@@ -29,9 +29,16 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 	s.down.Do(func() {
 		began := time.Now()
 		for _, u := range slices.Backward(s.units) {
-			s.stopUnit(ctx, u)
+			if u.attached != nil {
+				s.detach(ctx, u)
+			} else {
+				s.stopUnit(ctx, u)
+			}
 		}
 		for _, u := range s.units {
+			if u.attached != nil {
+				continue // what it writes hakaru does not see
+			}
 			if err := u.out.finish(); err != nil {
 				s.leave("output", fmt.Sprintf("read the output of %s: %v", hakaru.TheService(u.spec.Service), err))
 			}
@@ -49,11 +56,16 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 	return s.left
 }
 
-// Grace is how long the units together may take to end when they are asked to.
+// Grace is how long the units together may take to end when they are asked to, or
+// to be put back.
 func (s *Stack) Grace() time.Duration {
 	var sum time.Duration
 	for _, u := range s.units {
-		sum += graceOf(u.spec)
+		if u.attached != nil {
+			sum += u.attached.Limit()
+		} else {
+			sum += graceOf(u.spec)
+		}
 	}
 	return sum
 }
@@ -176,7 +188,7 @@ func signalGroup(g kernel.Group, signal syscall.Signal) {
 // nothingLeft looks once more for everything that could have outlived the
 // units; what is found is reported, and the record stays for Sweep.
 func (s *Stack) nothingLeft() bool {
-	clean := true
+	clean := s.notBack == nil
 	rest, err := s.members()
 	if err != nil || len(rest) > 0 {
 		s.leave("not_ended", fmt.Sprintf("processes are left after stopping: %s %v", registry.DescribeAll(rest), err))
@@ -199,7 +211,7 @@ func (s *Stack) nothingLeft() bool {
 	}
 	for _, u := range s.units {
 		network, path := splitAddress(u.spec.Ready.Connect)
-		if network != "unix" || strings.HasPrefix(path, "@") || strings.HasPrefix(path, s.place.Dir+"/") {
+		if u.attached != nil || network != "unix" || strings.HasPrefix(path, "@") || strings.HasPrefix(path, s.place.Dir+"/") {
 			continue
 		}
 		if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
