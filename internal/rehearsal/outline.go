@@ -171,8 +171,20 @@ func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []lay
 	var parts []layout.Part
 	for _, u := range b.Units {
 		f := layout.Facts{{"service", u.Service + " (" + u.Kind + ")"}, {"run", render.CommandLine(u.Argv)}}
+		in := u.Dir
+		switch u.Revision {
+		case "":
+		case ".":
+			f = append(f, [2]string{"version", "the working tree as it is"})
+		default:
+			f = append(f, [2]string{"version", fmt.Sprintf("commit %.12s", u.Revision)})
+			in += ", as it is in a checkout of that version"
+		}
+		if len(u.Build) > 0 {
+			f = append(f, [2]string{"build", render.CommandLine(u.Build)})
+		}
 		if u.Dir != "" {
-			f = append(f, [2]string{"in", u.Dir})
+			f = append(f, [2]string{"in", in})
 		}
 		if u.User != "" {
 			f = append(f, [2]string{"as", u.User})
