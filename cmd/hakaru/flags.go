@@ -88,6 +88,13 @@ func atMostOneFile(_ *cobra.Command, args []string) error {
 func (d *door) experiment(cmd *cobra.Command, f experimentFlags, args []string) (*hakaru.Experiment, error) {
 	options := f.Options
 	options.Read = os.ReadFile
+	options.Mode = func(path string) uint32 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return 0 // Read says so
+		}
+		return uint32(info.Mode().Perm())
+	}
 	options.Revision = revision(cmd.Context())
 	if f.budget != "" {
 		var err error

@@ -33,6 +33,8 @@ type Options struct {
 	Dir string
 	// Read returns the content of a person's config file, by its absolute path.
 	Read func(path string) ([]byte, error)
+	// Mode returns the permissions of such a file; nil: they are not known.
+	Mode func(path string) uint32
 	// Revision returns the commit that a branch, tag or commit stands for in the
 	// repository that holds a directory, and "." for ".". An *UnknownRevision says
 	// that there is none.

@@ -135,24 +135,12 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 	if doc.Ready != nil {
 		s.Ready = b.ready(doc.Ready, where+".ready")
 	}
-	if doc.Attach != nil {
-		attach := b.ready(doc.Attach, where+".attach")
-		s.Attach = &attach
-		b.Later(b.at(where+".attach"), where+".attach: a service that hakaru does not start is not built yet")
-	}
+	b.attached(doc, &s, where)
 	if doc.Data != nil {
 		s.Data = &hakaru.Data{Prepare: doc.Data.Prepare.Value, EachTrial: doc.Data.EachTrial.Value}
 		b.Later(b.at(where+".data"), where+".data: data directories are not built yet")
 		if t := doc.Data.EachTrial; t.Set && t.Value != "copy" && t.Value != "keep" {
 			b.Mistake(t.At, "unknown-value", fmt.Sprintf("each_trial is to be copy or keep, not %q", t.Value), hint.Name(t.Value, []string{"copy", "keep"}))
-		}
-	}
-	for _, part := range []struct {
-		key string
-		at  grammar.Text
-	}{{"apply", doc.Apply}, {"restart", doc.Restart}, {"undo", doc.Undo}} {
-		if part.at.Set {
-			b.Later(b.at(where+"."+part.key), where+"."+part.key+" is not built yet")
 		}
 	}
 	s.Stop = b.stop(doc.Stop)
@@ -248,7 +236,7 @@ func (b *builder) settingsFile(doc *grammar.Service, s *hakaru.Service, where st
 		return
 	}
 	if !slices.ContainsFunc(b.exp.Sources, func(f hakaru.File) bool { return f.Path == s.Settings }) {
-		b.exp.Sources = append(b.exp.Sources, hakaru.File{Path: s.Settings, Content: string(content)})
+		b.exp.Sources = append(b.exp.Sources, hakaru.File{Path: s.Settings, Content: string(content), Mode: b.mode(full)})
 	}
 	if len(s.Run) > 0 && !slices.ContainsFunc(s.Run, func(w string) bool { return render.NamesFile(w, s.Settings) >= 0 }) {
 		b.Mistake(doc.Settings.At, "settings-not-used", fmt.Sprintf("run does not mention %s, so the edited copy would not be used", s.Settings),

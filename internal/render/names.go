@@ -64,6 +64,9 @@ func serviceTexts(exp *hakaru.Experiment, s *hakaru.Service) []string {
 	if s.Settings != "" {
 		list = append(list, sourceOf(exp, s.Settings))
 	}
+	if s.Attach != nil {
+		list = append(list, s.Attach.Get, s.Attach.Body, s.Attach.Connect)
+	}
 	return append(list, s.Ready.Get, s.Ready.Body, s.Ready.Connect, s.Ready.Log, s.Dir, s.User, s.Build, s.Apply, s.Restart, s.Undo, s.SQL)
 }
 
@@ -86,6 +89,15 @@ func sourceOf(exp *hakaru.Experiment, path string) string {
 		}
 	}
 	return ""
+}
+
+func modeOf(exp *hakaru.Experiment, path string) uint32 {
+	for _, f := range exp.Sources {
+		if f.Path == path {
+			return f.Mode
+		}
+	}
+	return 0
 }
 
 // Usage says which services mention a placeholder; "" stands for the load and

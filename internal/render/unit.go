@@ -119,7 +119,7 @@ func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit
 		}
 		u.Env = append(u.Env, v)
 	}
-	if err := r.putIn(s, k, &u, &out, taken); err != nil {
+	if err := r.putIn(s, k, where, &u, &out, taken); err != nil {
 		return out, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -194,11 +194,15 @@ func OfVersion(exp *hakaru.Experiment, s *hakaru.Service, x hakaru.Setting) bool
 
 // putIn writes the settings copy and lets the kind put its settings in: into the
 // copy where there is one, else on the command line.
-func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *renderedUnit, taken map[string]bool) error {
+func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, where string, u *hakaru.Unit, out *renderedUnit, taken map[string]bool) error {
 	if s.Settings != "" {
 		out.content = r.lines(sourceOf(r.exp, s.Settings))
 	}
 	switch {
+	case s.Attach != nil && len(out.settings) > 0 && (s.Settings == "" || !k.CanEditFile()):
+		return &Mistake{Path: where + ".apply", Code: "not-used",
+			Message: fmt.Sprintf("nothing brings the setting %s to %s, which hakaru does not start", out.settings[0].Name, hakaru.TheService(s.Name)),
+			Fix:     "write {" + out.settings[0].Name + "} in its settings file or in apply"}
 	case len(out.settings) == 0 || s.Kind == "command":
 	case s.Settings != "" && k.CanEditFile():
 		edited, err := k.EditFile(out.content, out.settings)
@@ -222,7 +226,13 @@ func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *
 			name = s.Name + "-" + name
 		}
 		taken[name] = true
-		u.Files = append(u.Files, hakaru.File{Path: name, Content: out.content})
+		file := hakaru.File{Path: name, Content: out.content}
+		if u.Attached != nil {
+			// Something else reads it, maybe as another user: whoever may read the
+			// person's file may read what apply makes of the copy.
+			u.Attached.File, file.Mode = name, modeOf(r.exp, s.Settings)
+		}
+		u.Files = append(u.Files, file)
 		redirect(u.Argv, s.Settings, name)
 	}
 	return nil
