@@ -92,6 +92,8 @@ const (
 	OfGenerator = "generator" // the load host's process
 	OfOthers    = "others"    // everything on the machine but the services, the generator and the agent
 	OfHost      = "host"      // the machine
+	// OfLoad is whose output a load program's is.
+	OfLoad = "load:program"
 	// OfAgent is the process on the service host that samples and reads what
 	// services write; with a colon, which no service's name has.
 	OfAgent = "agent:service"
@@ -186,7 +188,10 @@ const (
 // that shows it every time is unusable; the others are the surroundings' doing.
 func (r VoidReason) Own() bool {
 	switch r {
-	case VoidNotStarted, VoidDied, VoidWrongAnswers, VoidAcceptQueue, VoidProof, VoidNothingCompleted:
+	case VoidNotStarted, VoidDied, VoidWrongAnswers, VoidAcceptQueue, VoidProof, VoidNothingCompleted,
+		// Programs end when the service resets or refuses them; one that cannot
+		// run at all fails with the baseline as well.
+		VoidProgram:
 		return true
 	}
 	return false

@@ -97,7 +97,11 @@ func (a *agents) Start(ctx context.Context) (service, load host.Host, err error)
 		return nil, nil, fmt.Errorf("greet the service agent: %w", err)
 	}
 	a.environments[0], a.swept = hello.Environment, hello.Swept
-	if hello, err = a.load.Hello(ctx, host.HelloAsk{}); err != nil {
+	loading, err := loadProgram(a.exp)
+	if err != nil {
+		return nil, nil, err
+	}
+	if hello, err = a.load.Hello(ctx, host.HelloAsk{Load: loading}); err != nil {
 		return nil, nil, fmt.Errorf("greet the load agent: %w", err)
 	}
 	a.environments[1] = hello.Environment
@@ -138,6 +142,15 @@ func programs(exp *hakaru.Experiment) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// loadProgram is the program that sends the load; nil where hakaru does.
+func loadProgram(exp *hakaru.Experiment) (*hakaru.ProgramSpec, error) {
+	if exp.Load.Program == nil {
+		return nil, nil
+	}
+	_, load, _, err := render.Trial(exp, exp.Baseline, exp.Strata[0])
+	return load.Program, err
 }
 
 // sweepFirst ends what a killed agent left behind, before any other command is

@@ -109,19 +109,25 @@ func judgeErrors(r *hakaru.LimitResult, trials []*hakaru.Result) {
 // answers counts, in the measured window, the answers that the service got
 // wrong and all answers; what the load host did wrong counts as neither.
 func answers(t *hakaru.Result) (bad, total uint64) {
-	end := t.WarmUp + t.Window
-	for _, b := range t.Buckets {
-		if b.At < t.WarmUp || (t.Window > 0 && b.At >= end) || (b.Variant != "" && b.Variant != t.Variant) {
-			continue
-		}
-		wrong := b.Bad
-		for kind, n := range b.Kinds {
+	count := func(good, wrong uint64, kinds map[string]uint64) {
+		for kind, n := range kinds {
 			if hakaru.ErrorKind(kind).Load() {
 				wrong -= min(n, wrong)
 			}
 		}
 		bad += wrong
-		total += b.Good + wrong
+		total += good + wrong
+	}
+	if sums := t.Totals; sums != nil { // of a load program, whose answers are in no bucket
+		count(sums.Good, sums.Bad, sums.Kinds)
+		return bad, total
+	}
+	end := t.WarmUp + t.Window
+	for _, b := range t.Buckets {
+		if b.At < t.WarmUp || (t.Window > 0 && b.At >= end) || (b.Variant != "" && b.Variant != t.Variant) {
+			continue
+		}
+		count(b.Good, b.Bad, b.Kinds)
 	}
 	return bad, total
 }

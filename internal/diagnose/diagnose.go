@@ -41,15 +41,16 @@ type Facts struct {
 	Result      *hakaru.Result
 	Goal        hakaru.Metric
 	Connections int
-	Samples     []hakaru.Sample // the first bad answers
-	Ended       []hakaru.Exit   // units that died or were replaced
-	Shared      bool            // generator and service may use the same CPUs
+	Samples     []hakaru.Sample     // the first bad answers
+	Ended       []hakaru.Exit       // units that died or were replaced
+	Shared      bool                // generator and service may use the same CPUs
+	Program     *hakaru.ProgramSpec // that sent the load; nil: hakaru did
 }
 
 // Void says why the trial does not count, or nil.
 func Void(f Facts) *hakaru.Void {
 	for _, rule := range []func(view) *hakaru.Void{
-		died, proofFailed, loadErrors, wrongAnswers, acceptQueue, nothingCompleted, throttled, generator, others,
+		died, proofFailed, loadErrors, wrongAnswers, acceptQueue, programFailed, nothingCompleted, throttled, generator, others,
 	} {
 		if void := rule(see(f)); void != nil {
 			return void
@@ -66,7 +67,7 @@ func Warnings(f Facts) []hakaru.Warning {
 		warnings = append(warnings, hakaru.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
 	if share, _ := v.generatorShare(); share >= generatorNear {
-		warn("generator_busy", "the load generator was %s busy: near its own limit", unit.Share(share))
+		warn("generator_busy", "%s was %s busy: near its own limit", v.sender(), unit.Share(share))
 	}
 	if share := v.othersShare(); share > othersWarn {
 		warn("others_busy", "other programs took %s of the machine's CPUs", unit.Share(share))
@@ -88,7 +89,11 @@ func Warnings(f Facts) []hakaru.Warning {
 		warn("stolen_cpu", "the hypervisor took %s of the CPU time", unit.Share(share))
 	}
 	if bad := v.serviceErrors(); bad > 0 {
-		warn("errors", "%d of %d answers were errors of the service (%s)", bad, bad+v.good, kinds(v.kinds))
+		which := ""
+		if len(v.kinds) > 0 {
+			which = " (" + kinds(v.kinds) + ")"
+		}
+		warn("errors", "%d of %d answers were errors of the service%s", bad, bad+v.good, which)
 	}
 	if little, ok := v.little(); ok && little < 0.9 {
 		warn("generator_slow", "only %s of the connections had a request under way at a time (Little's law): the generator was late in sending", unit.Share(little))
@@ -99,8 +104,10 @@ func Warnings(f Facts) []hakaru.Warning {
 // view is Facts with the sums over the measured window that rules ask for.
 type view struct {
 	Facts
-	seconds  float64
+	seconds  float64 // of the window, in whole buckets
+	sending  float64 // of it, in which requests were sent
 	good     uint64
+	unnamed  uint64 // bad ones of no kind, as a load program of one's own counts them
 	kinds    map[hakaru.ErrorKind]uint64
 	services []string
 	cpus     float64 // of the machine
@@ -113,6 +120,18 @@ func see(f Facts) view {
 		v.good += b.Good
 		for kind, n := range b.Kinds {
 			v.kinds[hakaru.ErrorKind(kind)] += n
+		}
+	}
+	v.sending = v.seconds
+	if t := f.Result.Totals; t != nil {
+		v.good, v.unnamed = t.Good, t.Bad
+		for kind, n := range t.Kinds {
+			v.kinds[hakaru.ErrorKind(kind)] += n
+			v.unnamed -= min(n, v.unnamed)
+		}
+		// A run of few requests is over before its last bucket is.
+		if took := t.Took.Seconds(); took > 0 {
+			v.sending = min(v.sending, took)
 		}
 	}
 	for _, c := range f.Result.Counters {
@@ -177,12 +196,12 @@ func (v view) othersShare() float64 {
 // that fills it. waited is the part of it that it spent waiting.
 func (v view) generatorShare() (share, waited float64) {
 	cpus := v.total(hakaru.CounterCPUs, hakaru.OfGenerator)
-	if cpus == 0 || v.seconds == 0 {
+	if cpus == 0 || v.sending == 0 {
 		return 0, 0
 	}
 	wait := v.total(hakaru.CounterWait, hakaru.OfGenerator)
-	share = (v.cpu(hakaru.OfGenerator) + wait) / (cpus * v.seconds)
-	return min(share, 1), min(wait/(cpus*v.seconds), 1)
+	share = (v.cpu(hakaru.OfGenerator) + wait) / (cpus * v.sending)
+	return min(share, 1), min(wait/(cpus*v.sending), 1)
 }
 
 // serviceLimited reports whether the service itself was at a limit of the CPU:
@@ -200,16 +219,16 @@ func (v view) serviceLimited() bool {
 			cpus = min(cpus, own)
 		}
 	}
-	if cpus == 0 || v.seconds == 0 {
+	if cpus == 0 || v.sending == 0 {
 		return false
 	}
-	full := serviceAtLimit * cpus * v.seconds
-	return l.cpu >= full || l.hot >= serviceAtLimit*v.seconds ||
+	full := serviceAtLimit * cpus * v.sending
+	return l.cpu >= full || l.hot >= serviceAtLimit*v.sending ||
 		v.Shared && l.cpu+l.wait >= full && v.machineShare(v.cpu(hakaru.OfHost)) >= serviceAtLimit
 }
 
 func (v view) serviceErrors() uint64 {
-	var n uint64
+	n := v.unnamed
 	for kind, count := range v.kinds {
 		if !kind.Load() && !kind.Wrong() {
 			n += count
@@ -284,7 +303,7 @@ func wrongAnswers(v view) *hakaru.Void {
 	return &hakaru.Void{
 		Reason:   hakaru.VoidWrongAnswers,
 		Evidence: fmt.Sprintf("%d of %d answers were wrong (%s)%s", n, n+v.good, kinds(which), v.firstSample(hakaru.ErrorKind.Wrong)),
-		Hint:     "a fast wrong answer is no measurement: mend load.http.url or the service, or say in load.http what the right answer is (status, expect)",
+		Hint:     "a fast wrong answer is no measurement: " + v.right(),
 	}
 }
 
@@ -326,6 +345,9 @@ func nothingCompleted(v view) *hakaru.Void {
 	if v.good > 0 {
 		return nil
 	}
+	if t := v.Result.Totals; t != nil && (t.Score != nil || t.Throughput > 0) {
+		return nil // a load program that counts something else than answers
+	}
 	evidence := "not one good answer in the measured window"
 	if len(v.kinds) > 0 {
 		evidence += " (" + kinds(v.kinds) + ")"
@@ -333,7 +355,7 @@ func nothingCompleted(v view) *hakaru.Void {
 	return &hakaru.Void{
 		Reason:   hakaru.VoidNothingCompleted,
 		Evidence: evidence + v.firstSample(func(hakaru.ErrorKind) bool { return true }),
-		Hint:     "is load.http.url where the service listens? see the first bad answers: hakaru try FILE --variant " + v.Result.Variant,
+		Hint:     "is " + v.loadKey() + ".url where the service listens? see the first bad answers: hakaru try FILE --variant " + v.Result.Variant,
 	}
 }
 
@@ -368,10 +390,10 @@ func generator(v view) *hakaru.Void {
 	if share < generatorLimited || v.serviceLimited() {
 		return nil
 	}
-	evidence := fmt.Sprintf("the load generator was %s busy while the service was not at its limit", unit.Share(share))
+	evidence := fmt.Sprintf("%s was %s busy while the service was not at its limit", v.sender(), unit.Share(share))
 	hint := "send the load from more CPUs (hosts: {load: {cpus: …}}) or from another machine"
 	if waited > share/4 {
-		evidence = fmt.Sprintf("the load generator wanted the CPU for %s of the time and had to wait for it for %s, while the service was not at its limit", unit.Share(share), unit.Share(waited))
+		evidence = fmt.Sprintf("%s wanted the CPU for %s of the time and had to wait for it for %s, while the service was not at its limit", v.sender(), unit.Share(share), unit.Share(waited))
 		hint = "another program was using the generator's CPUs: " + hint
 	}
 	return &hakaru.Void{Reason: hakaru.VoidGenerator, Evidence: evidence, Hint: hint}

@@ -76,6 +76,21 @@ func Split(line string) ([]string, error) {
 	return list, nil
 }
 
+// Join writes words as one line that Split splits into them again.
+func Join(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		if w == "" || strings.ContainsFunc(w, func(c rune) bool {
+			letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+			return !letter && !strings.ContainsRune("{}_-./:=@%+,", c)
+		}) {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		out[i] = w
+	}
+	return strings.Join(out, " ")
+}
+
 func literal(b *strings.Builder, parts []syntax.WordPart, quoted bool) error {
 	for _, part := range parts {
 		switch part := part.(type) {

@@ -31,7 +31,8 @@ type Host interface {
 	// each bucket soon after it has ended.
 	Load(ctx context.Context, place hakaru.Place, spec hakaru.LoadSpec, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error)
 	// Watch samples the place and the machine on the clock of w. begun is
-	// called when the counters that count from now on have been read.
+	// called when the counters that count from now on have been read. When ctx
+	// ends it tells what it has seen until then: a load may end before w.
 	Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func()) (hakaru.Watched, error)
 	// Prove asks a place whether settings are in force.
 	Prove(ctx context.Context, place hakaru.Place, asks []hakaru.Ask, when hakaru.Moment) ([]hakaru.Proof, error)
@@ -44,6 +45,9 @@ type Host interface {
 // HelloAsk says which programs' versions belong into the environment record.
 type HelloAsk struct {
 	Programs []string `json:"programs,omitempty"`
+	// Load is the load program that is to be there: a *NoProgramError where it is
+	// not. Only the load host is asked.
+	Load *hakaru.ProgramSpec `json:"load,omitempty"`
 	// Sweep ends what dead agents left; only the service host is asked to.
 	Sweep bool `json:"sweep,omitempty"`
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,18 +16,22 @@ import (
 	"hakaru/internal/link"
 	"hakaru/internal/load"
 	"hakaru/internal/service"
+	"hakaru/internal/service/attach"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch"
 )
 
 // Settings say where a Local keeps what must outlive it.
 type Settings struct {
-	StateDir string   // registry of what is up, for the sweep after a dead agent
-	LockFile string   // one run at a time on this machine
-	Exe      string   // this program, for services that are hakaru itself
-	Environ  []string // what services inherit, but for HAKARU_…
-	Version  string
-	CacheDir string // checked out and built versions of people's code; empty: none can be made
+	StateDir string // registry of what is up, for the sweep after a dead agent
+	// DurableDir is the registry of what is changed outside of what is up; it
+	// outlives a reboot. StateDir where empty.
+	DurableDir string
+	LockFile   string   // one run at a time on this machine
+	Exe        string   // this program, for services that are hakaru itself
+	Environ    []string // what services inherit, but for HAKARU_…
+	Version    string
+	CacheDir   string // checked out and built versions of people's code; empty: none can be made
 }
 
 // Local is a Host in this process.
@@ -76,14 +81,36 @@ func (l *Local) Close(ctx context.Context) []hakaru.Warning {
 func (l *Local) Hello(ctx context.Context, ask HelloAsk) (Hello, error) {
 	var h Hello
 	if ask.Sweep {
-		swept, err := registry.Sweep(ctx, l.settings.StateDir)
+		swept, err := l.sweep(ctx)
 		if err != nil {
-			return Hello{}, fmt.Errorf("end what a dead agent left: %w", err)
+			return Hello{}, err
 		}
 		h.Swept = swept
 	}
 	h.Environment = watch.Environment(ctx, ask.Programs, l.settings.Version)
+	if err := findProgram(ctx, ask.Load, &h.Environment); err != nil {
+		return Hello{}, err
+	}
 	return h, nil
+}
+
+// sweep puts back what dead agents changed, before anything else, and ends what
+// they left.
+func (l *Local) sweep(ctx context.Context) (swept []hakaru.Warning, err error) {
+	var errs []error
+	for _, dir := range slices.Compact([]string{l.settings.StateDir, cmp.Or(l.settings.DurableDir, l.settings.StateDir)}) {
+		back, err := attach.PutBack(ctx, dir, l.settings.Environ)
+		swept = append(swept, back...)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("put back what a dead agent changed: %w", err))
+		}
+		ended, err := registry.Sweep(ctx, dir)
+		swept = append(swept, ended...)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("end what a dead agent left: %w", err))
+		}
+	}
+	return swept, errors.Join(errs...)
 }
 
 // Lock implements Host.
@@ -107,7 +134,7 @@ func (l *Local) Lock(ctx context.Context, ask LockAsk) error {
 // Up implements Host.
 func (l *Local) Up(ctx context.Context, b hakaru.Bundle) (hakaru.Place, error) {
 	stack, err := service.Up(ctx, b, service.Options{
-		StateDir: l.settings.StateDir, Exe: l.settings.Exe, Environ: l.settings.Environ,
+		StateDir: l.settings.StateDir, DurableDir: l.settings.DurableDir, Exe: l.settings.Exe, Environ: l.settings.Environ,
 		Versions: l.versions,
 	})
 	if err != nil {
@@ -139,6 +166,9 @@ func (l *Local) stack(place hakaru.Place) (*service.Stack, error) {
 
 // Load implements Host.
 func (l *Local) Load(ctx context.Context, place hakaru.Place, spec hakaru.LoadSpec, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
+	if spec.Program != nil {
+		return l.loadProgram(ctx, place, spec, w, emit)
+	}
 	if spec.HTTP == nil {
 		return hakaru.LoadReport{}, errors.New("this load is not one this host can send")
 	}
@@ -164,7 +194,10 @@ func (l *Local) Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, 
 		return hakaru.Watched{}, err
 	}
 	watched, err := watch.Watch(ctx, place, w, begun)
-	watched.Ended = unite(stack.Ended(), watched.Ended)
+	if err != nil && ctx.Err() != nil {
+		err = nil // it was to end now, and has told what it saw
+	}
+	watched.Ended = unite(unite(stack.Ended(), stack.Replaced(ctx)), watched.Ended)
 	return watched, err
 }
 
@@ -231,7 +264,7 @@ func (l *Local) Down(ctx context.Context, place hakaru.Place) (hakaru.Leftovers,
 	l.mu.Lock()
 	delete(l.stacks, place.ID)
 	l.mu.Unlock()
-	return left, nil
+	return left, stack.NotBack()
 }
 
 // NotStarted says that a service did not become ready; nothing of it is left.

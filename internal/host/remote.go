@@ -89,6 +89,8 @@ func (r *Remote) call(ctx context.Context, do string, in, out any, event func(js
 	switch crossed.Code {
 	case codeNotStarted:
 		return &NotStarted{Message: crossed.Message, Hint: crossed.Hint, Output: crossed.Output}
+	case codeNoProgram:
+		return &NoProgramError{Message: crossed.Message, Install: crossed.Hint}
 	case codeLate:
 		return &LateError{Message: crossed.Message}
 	case codeBusy:

@@ -128,29 +128,50 @@ func columnOf(counters []hakaru.Counter, name, of string) int {
 // p99 are left out where a histogram cannot be read: half a distribution would
 // be another one. Without a whole bucket there is no figure.
 func Window(buckets []hakaru.Bucket, counters []hakaru.Counter, services []string, warmUp, length time.Duration) []hakaru.Measurement {
-	window := Cut(buckets, warmUp, length)
+	return Result(&hakaru.Result{Buckets: buckets, Counters: counters, WarmUp: warmUp, Window: length}, services)
+}
+
+// Result returns the figures of a trial's measured window. Where a load program
+// sent the load, what is about answers is the program's own (Totals), and only
+// what is about machine and services comes from the buckets:
+//
+//	throughput       the program's, or good / the time that the program took
+//	cpu_per_request  cpu of the services, summed over the buckets of the window,
+//	                 / good. The window holds the whole run of the program, and
+//	                 services use next to nothing beside it.
+//	errors           as above, of the program's counts
+//	p50, p99         the program's, where it told them
+//	score            the program's
+//
+// A program that failed has no figures of answers.
+func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
+	counters := r.Counters
+	window := Cut(r.Buckets, r.WarmUp, r.Window)
 	if len(window) == 0 {
 		return nil
 	}
 	seconds := (time.Duration(len(window)) * hakaru.BucketWidth).Seconds()
 
-	var good, bad, own uint64
-	for _, b := range window {
-		good += b.Good
-		bad += b.Bad
-		for kind, n := range b.Kinds {
-			if hakaru.ErrorKind(kind).Load() {
-				own += n
-			}
-		}
-	}
+	good, bad, own := answers(r, window)
 
 	var out []hakaru.Measurement
 	add := func(m hakaru.Metric, of string, value float64, unit string) {
 		out = append(out, hakaru.Measurement{Metric: m, Of: of, Value: value, Unit: unit})
 	}
 
-	add(hakaru.Throughput, "", float64(good)/seconds, "1/s")
+	t := r.Totals
+	switch {
+	case t == nil:
+		add(hakaru.Throughput, "", float64(good)/seconds, "1/s")
+	case t.Failed != "":
+	case t.Throughput > 0:
+		add(hakaru.Throughput, "", t.Throughput, "1/s")
+	case good > 0 && t.Took > 0:
+		add(hakaru.Throughput, "", float64(good)/t.Took.Seconds(), "1/s")
+	}
+	if t != nil && t.Score != nil {
+		add(hakaru.Score, "", *t.Score, "1")
+	}
 
 	if good > 0 {
 		each, whole, all := perService(services, func(s string) (float64, bool) {
@@ -169,7 +190,13 @@ func Window(buckets []hakaru.Bucket, counters []hakaru.Counter, services []strin
 		add(hakaru.Errors, "", float64(theirs)/float64(good+theirs), "ratio")
 	}
 
-	if h := merged(window); h != nil && h.Count() > 0 {
+	if t != nil {
+		for _, m := range []hakaru.Metric{hakaru.P50, hakaru.P99} {
+			if value, told := t.Quantiles[m]; told {
+				add(m, "", value, "s")
+			}
+		}
+	} else if h := merged(window); h != nil && h.Count() > 0 {
 		add(hakaru.P50, "", h.Quantile(0.50).Seconds(), "s")
 		add(hakaru.P99, "", h.Quantile(0.99).Seconds(), "s")
 	}
@@ -185,8 +212,32 @@ func Window(buckets []hakaru.Bucket, counters []hakaru.Counter, services []strin
 	}
 
 	addCPUs(window, counters, services, seconds, add)
-	add(Bad, "", float64(bad), "1")
+	if t == nil || t.Failed == "" {
+		add(Bad, "", float64(bad), "1")
+	}
 	return out
+}
+
+// answers counts good answers, bad ones, and of those what the load host did
+// wrong.
+func answers(r *hakaru.Result, window []hakaru.Bucket) (good, bad, own uint64) {
+	count := func(g, b uint64, kinds map[string]uint64) {
+		good += g
+		bad += b
+		for kind, n := range kinds {
+			if hakaru.ErrorKind(kind).Load() {
+				own += n
+			}
+		}
+	}
+	if t := r.Totals; t != nil {
+		count(t.Good, t.Bad, t.Kinds)
+		return good, bad, own
+	}
+	for _, b := range window {
+		count(b.Good, b.Bad, b.Kinds)
+	}
+	return good, bad, own
 }
 
 // addCPUs says where the machine's CPUs went.

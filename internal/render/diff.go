@@ -10,13 +10,14 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"hakaru"
+	"hakaru/internal/grammar"
 )
 
 // Diff returns what a variant changes in what the person has, as a unified diff:
 // in the config file where the service has one, else in its command line,
-// environment and files as they are for the baseline. It is empty where nothing
-// changes. Settings that only give the service an address leased by hakaru are
-// left out.
+// environment and files as they are for the baseline. Another version of the
+// person's code is named, not shown. It is empty where nothing changes. Settings
+// that only give the service an address leased by hakaru are left out.
 func Diff(exp *hakaru.Experiment, variant string) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("show what variant %s changes: %w", variant, err)
@@ -43,6 +44,9 @@ func Diff(exp *hakaru.Experiment, variant string) (string, error) {
 		case before == nil:
 			b.WriteString(unified("service "+s.Name, "", typed(after.unit.Argv)+"\n"))
 		default:
+			if commit := after.unit.Revision; commit != before.unit.Revision {
+				b.WriteString(now.otherVersion(s, commit))
+			}
 			b.WriteString(unified(s.Name+": run", typed(before.unit.Argv)+"\n", typed(after.unit.Argv)+"\n"))
 			b.WriteString(unified(s.Name+": env", environment(before.unit.Env), environment(after.unit.Env)))
 			for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -51,6 +55,24 @@ func Diff(exp *hakaru.Experiment, variant string) (string, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+// otherVersion is how one gets the version that a variant is of. What differs in
+// it by file is for git to show.
+func (r *Rendering) otherVersion(s *hakaru.Service, commit string) string {
+	level := ""
+	for _, x := range slices.Concat(s.Base, r.variant.Settings) {
+		if OfVersion(r.exp, s, x) {
+			level = x.Level
+		}
+	}
+	switch {
+	case commit == "." || commit == "":
+		return s.Name + ": the working tree as it is\n"
+	case strings.HasPrefix(commit, level):
+		return fmt.Sprintf("%s: git checkout %s\n", s.Name, level)
+	}
+	return fmt.Sprintf("%s: git checkout %.12s   # %s\n", s.Name, commit, level)
 }
 
 // plainRendering renders a variant under the first stratum.
@@ -108,19 +130,7 @@ func typed(argv []string) string {
 
 // CommandLine writes an argument list so that a shell reads the same words, but
 // for braces, which stay bare: they are placeholders to whoever reads this.
-func CommandLine(argv []string) string {
-	words := make([]string, len(argv))
-	for i, w := range argv {
-		if w == "" || strings.ContainsFunc(w, func(c rune) bool {
-			letter := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-			return !letter && !strings.ContainsRune("{}_-./:=@%+,", c)
-		}) {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		words[i] = w
-	}
-	return strings.Join(words, " ")
-}
+func CommandLine(argv []string) string { return grammar.Join(argv) }
 
 func environment(list []hakaru.EnvVar) string {
 	var b strings.Builder

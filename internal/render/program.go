@@ -15,12 +15,8 @@ import (
 	"hakaru/internal/unit"
 )
 
-const (
-	// defaultLimit is how long a load may take that ends by itself.
-	defaultLimit = time.Minute
-	// OptionDir is where a load program runs; it is no key of a file.
-	OptionDir = "dir"
-)
+// defaultLimit is how long a load may take that ends by itself.
+const defaultLimit = time.Minute
 
 // most is the largest number of connections that a program takes.
 func most(program string) int {
@@ -34,7 +30,7 @@ func most(program string) int {
 // that hakaru does not run yet only the times are rendered, so that a plan can
 // be estimated.
 func Program(p *hakaru.ProgramLoad, dir string, expand func(string) string) (hakaru.LoadSpec, []*Mistake) {
-	spec := hakaru.ProgramSpec{Name: p.Name}
+	spec := hakaru.ProgramSpec{Name: p.Name, Dir: dir}
 	if !grammar.Runs(p.Name) {
 		load := hakaru.LoadSpec{Program: &spec, Window: defaultDuration}
 		for key, to := range map[string]*time.Duration{"warm_up": &load.WarmUp, "duration": &load.Window} {
@@ -44,7 +40,7 @@ func Program(p *hakaru.ProgramLoad, dir string, expand func(string) string) (hak
 		}
 		return load, nil
 	}
-	r := &programRendering{program: p, expand: expand, options: map[string]string{OptionDir: dir}}
+	r := &programRendering{program: p, expand: expand, options: map[string]string{}}
 	if p.Name == "command" {
 		return r.command(spec), r.failed
 	}

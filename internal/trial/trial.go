@@ -114,6 +114,10 @@ func lead(connections int) time.Duration {
 	return 100*time.Millisecond + time.Duration(connections)*200*time.Microsecond
 }
 
+// overrun is what a load program may take beside the times it was told: to
+// start, to end within a request, and to say what came of it.
+const overrun = 15 * time.Second
+
 // Run carries out one trial.
 func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (out Outcome, err error) {
 	began := time.Now()
@@ -153,6 +157,9 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	left, downErr := service.Down(downCtx, place)
 	r.StopTook = left.Took
 	out.Outputs, out.Exits, out.Samples = left.Outputs, left.Exits, seen.report.Samples
+	if seen.report.Output != "" {
+		out.Outputs = append(out.Outputs, hakaru.Output{Service: hakaru.OfLoad, Text: seen.report.Output})
+	}
 	r.Warnings = append(r.Warnings, left.Warnings...)
 	r.Took = time.Since(began) - place.Built // what a trial takes, not what is done once
 	var late *host.LateError
@@ -171,10 +178,11 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 		return lost(out, err)
 	}
 
-	r.Measurements = measure.Window(r.Buckets, r.Counters, services(spec.Bundle), r.WarmUp, r.Window)
+	r.Measurements = measure.Result(r, services(spec.Bundle))
 	facts := diagnose.Facts{
 		Result: r, Goal: spec.Goal, Connections: seen.report.Connections,
 		Samples: seen.report.Samples, Ended: seen.watched.Ended, Shared: spec.Shared,
+		Program: spec.Load.Program,
 	}
 	r.Void = diagnose.Void(facts)
 	r.Warnings = append(r.Warnings, diagnose.Warnings(facts)...)
@@ -217,7 +225,7 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		return seen, nil // void already: nothing is learnt by loading it
 	}
 
-	connections := 1
+	connections, middle := 1, spec.Load.Window/2
 	if spec.Load.HTTP != nil {
 		connections = spec.Load.HTTP.Connections
 	}
@@ -226,11 +234,20 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		WarmUp: spec.Load.WarmUp,
 		Length: spec.Load.Window,
 	}
+	if p := spec.Load.Program; p != nil {
+		window.Length += overrun
+		if p.Counted { // nobody knows where its middle is
+			middle = hakaru.BucketWidth
+		}
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
+	// A load program ends when it ends: then there is nothing to watch any more.
+	watching, loaded := context.WithCancel(groupCtx)
+	defer loaded()
 	begun := make(chan struct{})
 	group.Go(func() (err error) {
 		first := true // touched by this goroutine only: Watch calls back from within
-		seen.watched, err = service.Watch(groupCtx, place, window, func() {
+		seen.watched, err = service.Watch(watching, place, window, func() {
 			if first {
 				close(begun)
 				first = false
@@ -258,15 +275,18 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 			}
 			sight.Bucket(b)
 		})
+		if spec.Load.Program != nil {
+			loaded()
+		}
 		return err
 	})
 	group.Go(func() error { // proofs under load, in the middle of the measured window
-		timer := time.NewTimer(time.Until(window.Start.Add(window.WarmUp + window.Length/2)))
+		timer := time.NewTimer(time.Until(window.Start.Add(window.WarmUp + middle)))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-groupCtx.Done():
-			return groupCtx.Err()
+		case <-watching.Done():
+			return groupCtx.Err() // the load has ended already, and there is none to prove under
 		}
 		return prove(groupCtx, hakaru.UnderLoad)
 	})
@@ -274,7 +294,13 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		return seen, err
 	}
 	r.Warnings = append(r.Warnings, seen.watched.Warnings...)
+	r.Warnings = append(r.Warnings, seen.report.Warnings...)
 	join(r, seen)
+	if r.Totals = seen.report.Totals; spec.Load.Program != nil {
+		// What was measured, in whole buckets; the warm-up took its moment more.
+		r.WarmUp = seen.report.Begun
+		r.Window = time.Duration(len(r.Buckets))*hakaru.BucketWidth - r.WarmUp
+	}
 	return seen, prove(ctx, hakaru.AtEnd)
 }
 

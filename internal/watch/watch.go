@@ -27,7 +27,8 @@ const lateBy = hakaru.BucketWidth / 5
 // bucket. begun, which may be nil, is called before that, when the counters that
 // count from now on have been read: what overflows an accept queue while
 // connections are made, before the window starts, belongs into the first bucket.
-// When ctx ends it returns the buckets it has and ctx's error.
+// When ctx ends it returns the buckets it has, with the memory as it is then in
+// the last one, and ctx's error.
 func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func()) (_ hakaru.Watched, err error) {
 	var seen hakaru.Watched
 	if w.Total() <= 0 {
@@ -61,6 +62,15 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func(
 		timer.Reset(time.Until(due))
 		select {
 		case <-ctx.Done():
+			// The bucket that was the last one is only known now.
+			if n := len(seen.Buckets); n > 0 && s.sample(now, true) == nil {
+				for i, c := range seen.Counters {
+					if c.Name == hakaru.CounterMemory {
+						seen.Buckets[n-1][i] = now[i]
+					}
+				}
+			}
+			seen.Ended = s.ended()
 			seen.Warnings = s.warnings()
 			return seen, fmt.Errorf("watch place %s: %w", place.ID, ctx.Err())
 		case <-timer.C:
