@@ -32,7 +32,7 @@ func (d *door) agentCommand() *cobra.Command {
 				return err
 			}
 			local := host.NewLocal(host.Settings{
-				StateDir: d.stateDir(), LockFile: d.lockFile(), Exe: exe,
+				StateDir: d.stateDir(), DurableDir: d.durableDir(), LockFile: d.lockFile(), Exe: exe,
 				Environ: os.Environ(), Version: builtAs(exe), CacheDir: d.versionsDir(),
 			})
 			warnings, err := host.Serve(cmd.Context(), link.NewPipe(d.stdin, d.stdout), local)
@@ -173,7 +173,8 @@ func (d *door) sweepFirst(cmd *cobra.Command) {
 
 func (d *door) sweep(ctx context.Context) ([]hakaru.Warning, error) {
 	left, err := registry.Abandoned(d.stateDir())
-	if err != nil || len(left) == 0 {
+	changed, changedErr := registry.Abandoned(d.durableDir())
+	if err = errors.Join(err, changedErr); err != nil || len(left)+len(changed) == 0 {
 		return nil, err
 	}
 	exe, err := executable()

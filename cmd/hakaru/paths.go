@@ -71,6 +71,15 @@ func (d *door) versionsDir() string {
 	return filepath.Join(cache, "hakaru", "versions")
 }
 
+// durableDir is where agents note what they changed outside of what they have up:
+// that outlives a reboot.
+func (d *door) durableDir() string {
+	if dir := d.env("HAKARU_STATE"); dir != "" {
+		return dir
+	}
+	return registry.DurableDir(d.env, os.Getuid())
+}
+
 // lockFile is the same for every user of the machine.
 func (d *door) lockFile() string {
 	if file := d.env("HAKARU_LOCK"); file != "" {
