@@ -170,7 +170,7 @@ type outlined struct{ variant, content string }
 func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []layout.Part {
 	var parts []layout.Part
 	for _, u := range b.Units {
-		f := layout.Facts{{"service", u.Service + " (" + u.Kind + ")"}, {"run", render.CommandLine(u.Argv)}}
+		f := append(layout.Facts{{"service", u.Service + " (" + u.Kind + ")"}}, runFacts(u)...)
 		in := u.Dir
 		switch u.Revision {
 		case "":
@@ -196,7 +196,11 @@ func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []lay
 				f = append(f, [2]string{"env", v.Name + "=" + *v.Value})
 			}
 		}
-		f = append(f, [2]string{"ready", readyText(u.Ready)})
+		if u.Attached == nil {
+			f = append(f, [2]string{"ready", readyText(u.Ready)})
+		} else {
+			f = append(f, [2]string{"up", readyText(u.Ready)})
+		}
 		parts = append(parts, f)
 		for _, file := range u.Files {
 			key := u.Service + "\x00" + file.Path
@@ -211,6 +215,32 @@ func unitParts(b hakaru.Bundle, variant string, shown map[string]outlined) []lay
 		}
 	}
 	return parts
+}
+
+// runFacts is the command line of a service, or how settings reach one that
+// hakaru does not start.
+func runFacts(u hakaru.Unit) layout.Facts {
+	if u.Attached == nil {
+		return layout.Facts{{"run", render.CommandLine(u.Argv)}}
+	}
+	f := layout.Facts{{"attached", "hakaru does not start it"}}
+	for _, c := range []struct {
+		what  string
+		words []string
+	}{{"apply", u.Attached.Apply}, {"restart", u.Attached.Restart}, {"undo", u.Attached.Undo}} {
+		text := render.CommandLine(c.words)
+		switch {
+		case len(c.words) == 0:
+			continue
+		case c.what == "undo":
+			text += "   (run whatever happens)"
+		}
+		f = append(f, [2]string{c.what, text})
+	}
+	if len(f) == 1 {
+		f = append(f, [2]string{"changed", "nothing: it is measured as it is"})
+	}
+	return f
 }
 
 func readyText(r hakaru.Ready) string {

@@ -65,6 +65,14 @@ func (t *Try) Place(p hakaru.Place) {
 		}
 	}
 	for _, u := range p.Units {
+		if u.Attached {
+			where := fmt.Sprintf("pid %d, which hakaru did not start", u.PID)
+			if u.PID == 0 {
+				where = "none of its processes can be found on this machine"
+			}
+			f = append(f, [2]string{u.Service, fmt.Sprintf("%s; as asked for after %s", where, unit.Duration(u.Ready))})
+			continue
+		}
 		f = append(f, [2]string{u.Service, fmt.Sprintf("pid %d, ready after %s: %s", u.PID, unit.Duration(u.Ready), render.CommandLine(u.Argv))})
 	}
 	for _, a := range p.Answers {
