@@ -3,22 +3,22 @@
 // was not to be changed (order, comments, layout, line endings) stays as it is.
 //
 // Each style is read as the program reads it, not as the format looks: what a
-// repeated key means, which of two counts, what a group or block is, what a
-// quote does. Whether a name is a setting of the program at all, and whether a
-// value is right, is not known here (internal/kind knows); nor is any file
-// opened: what a text includes is told by Includes, and the one who has the file
-// reads it.
+// repeated name means, which of two counts, where a block or a comment ends.
+// Whether a name is a setting of the program at all, and whether a value is
+// right, is not known here (internal/kind knows). No file is opened: what a text
+// draws in is told by Includes, and who has the files reads them.
 package edit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
 
 // Edit is one setting to put in.
 type Edit struct {
-	// Names are all it goes by, the first the one to write. Flags are written with
-	// their dashes where they are short ("-w"), long ones without ("workers").
+	// Names are all it goes by, the first the one to write. Short flags are written
+	// with their dash ("-w") and are no names in a config file; long flags without.
 	Names []string
 	Value *string // nil: taken away
 	// Context is the block that the setting stands in, of nginx only: "" (main),
@@ -30,16 +30,17 @@ type Edit struct {
 type Style string
 
 const (
-	// INI is a plain ini file: comments stand on lines of their own, the last
-	// setting of a name counts.
+	// INI is an ini file as `hakaru serve` reads it: a value may stand in double
+	// quotes and have a comment behind it.
 	INI Style = "ini"
-	// UWSGI is INI as uWSGI reads it, with its magic variables (%d) and includes.
+	// UWSGI is an ini file as uWSGI reads it: everything behind the equals sign is
+	// the value, %d and the like are magic, other files may be drawn in.
 	UWSGI Style = "uwsgi"
 	// MyCnf is an option file of MariaDB and MySQL.
 	MyCnf Style = "mycnf"
 	// Nginx is nginx.conf.
 	Nginx Style = "nginx"
-	// Assign is a Python file of top-level assignments, as gunicorn.conf.py.
+	// Assign is a Python file of assignments, as gunicorn.conf.py.
 	Assign Style = "assign"
 )
 
@@ -49,15 +50,18 @@ func Styles() []Style { return []Style{INI, UWSGI, MyCnf, Nginx, Assign} }
 // File is how a config file is written.
 type File struct {
 	Style Style
-	// Sections are those that the program reads, the first the one to write; of
-	// INI and UWSGI the first alone counts. Empty: what stands above every section.
+	// Sections are those that the program reads, the first the one to write. Of
+	// INI and UWSGI the first alone counts.
 	Sections []string
+	// Context limits Value to a block of nginx.conf and what is in it, as in Edit;
+	// empty: the whole file.
+	Context string
 }
 
 // Key is one setting as a file has it.
 type Key struct {
 	Name    string
-	Value   string // as written, without the blanks, quotes and comment around it
+	Value   string // as Value gives it; empty where there is none
 	Section string // of nginx the path of blocks: "http.server.location"
 	Line    int    // from 1
 	Column  int    // of the name, in bytes, from 1
@@ -65,33 +69,20 @@ type Key struct {
 
 // Include is another file that a text draws in.
 type Include struct {
-	Path string // as written: it may be relative, or of nginx a pattern
-	Dir  bool   // all files of the program's own suffix in this directory
+	Path string // as written: relative to what the program has it, of nginx maybe a pattern
+	Dir  bool   // a directory: all files in it that end as the program wants
 	Line int    // from 1
 }
 
-// Put returns content with the edits made. The last edit of a setting wins.
+// Put returns content with the edits made, one after the other, so that the last
+// edit of a setting wins.
 func (f File) Put(content string, edits []Edit) (string, error) {
 	for _, e := range edits {
-		if len(e.Names) == 0 {
-			return "", fmt.Errorf("edit a config file: a setting without a name")
+		names, err := f.names(e)
+		if err != nil {
+			return "", err
 		}
-		if e.Value != nil && strings.ContainsAny(*e.Value, "\r\n\x00") {
-			return "", fmt.Errorf("edit %s: the value is more than one line", e.Names[0])
-		}
-	}
-	for _, e := range edits {
-		names := long(e.Names)
-		if len(names) == 0 {
-			return "", fmt.Errorf("edit %s: it is a flag, and no name in a config file", e.Names[0])
-		}
-		var err error
-		switch f.Style {
-		case INI, UWSGI:
-			content = f.putINI(content, names, e.Value)
-		default:
-			err = fmt.Errorf("files of style %q cannot be edited", f.Style)
-		}
+		content, err = f.put(content, names, e)
 		if err != nil {
 			return "", fmt.Errorf("edit %s: %w", names[0], err)
 		}
@@ -99,28 +90,97 @@ func (f File) Put(content string, edits []Edit) (string, error) {
 	return content, nil
 }
 
+func (f File) put(content string, names []string, e Edit) (string, error) {
+	switch f.Style {
+	case INI, UWSGI:
+		return f.putINI(content, names, e.Value), nil
+	case MyCnf:
+		return f.putMyCnf(content, names, e.Value)
+	case Nginx:
+		return putNginx(content, names, e.Value, e.Context)
+	case Assign:
+		return putAssign(content, names, e.Value)
+	}
+	return "", fmt.Errorf("files of style %q cannot be edited", f.Style)
+}
+
+// names returns the names that can stand in a config file. A name or value that
+// would change more than the setting is refused.
+func (f File) names(e Edit) ([]string, error) {
+	var names []string
+	for _, name := range e.Names {
+		switch {
+		case strings.HasPrefix(name, "-"): // a short flag
+		case name == "" || strings.ContainsAny(name, "=\r\n\x00") || strings.TrimSpace(name) != name || strings.ContainsAny(name[:1], "[#;!"):
+			return nil, fmt.Errorf("edit %q: this is no name of a setting", name)
+		default:
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("edit %q: no name that can stand in a config file", e.Names)
+	}
+	if e.Value != nil && strings.ContainsAny(*e.Value, "\r\n\x00") {
+		return nil, fmt.Errorf("edit %s: %w", names[0], errors.New("the value is more than one line"))
+	}
+	return names, nil
+}
+
 // Value returns what the content says about a setting: the one that counts to
-// the program.
+// the program, without quotes. It is empty where the setting is written without
+// a value, which programs take for "on".
 func (f File) Value(content string, names []string) (string, bool) {
 	switch f.Style {
 	case INI, UWSGI:
-		return f.valueINI(content, long(names))
+		return f.valueINI(content, names)
+	case MyCnf:
+		return f.valueMyCnf(content, names)
+	case Nginx:
+		return valueNginx(content, names, f.Context)
+	case Assign:
+		return valueAssign(content, names)
 	}
 	return "", false
 }
 
-// Keys returns every setting as it is written, in all sections and blocks.
+// Keys returns every setting as it is written, in all sections and blocks. Of a
+// text that the program would refuse, it returns those before the mistake.
 func (f File) Keys(content string) []Key {
 	switch f.Style {
 	case INI, UWSGI:
 		return f.keysINI(content)
+	case MyCnf:
+		return keysMyCnf(content)
+	case Nginx:
+		return keysNginx(content)
+	case Assign:
+		return keysAssign(content)
 	}
 	return nil
 }
 
 // Relocate returns content as it has to read when it is put elsewhere: what is
-// relative to the file's own place, which is the absolute path, is made absolute.
-func (f File) Relocate(content, path string) string { return content }
+// relative to the file's own place, whose absolute path is given, is made
+// absolute. What is relative to the working directory or a prefix stays.
+func (f File) Relocate(content, path string) string {
+	switch f.Style {
+	case UWSGI:
+		return relocateUWSGI(content, path)
+	case Nginx:
+		return relocateNginx(content, path)
+	}
+	return content
+}
 
 // Includes returns what the content draws in, in order.
-func (f File) Includes(content string) []Include { return nil }
+func (f File) Includes(content string) []Include {
+	switch f.Style {
+	case UWSGI:
+		return f.includesUWSGI(content)
+	case MyCnf:
+		return includesMyCnf(content)
+	case Nginx:
+		return includesNginx(content)
+	}
+	return nil
+}

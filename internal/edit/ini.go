@@ -2,6 +2,7 @@ package edit
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,56 +13,47 @@ type iniLine struct {
 	section   string
 	key       string // empty: a comment, a blank line, a section's header
 	value     string
-	separator string // the equals sign and the blanks around it; empty where there is none
 	column    int    // of the key in the line, from 0
-	guarded   bool   // it stands behind a condition or in a loop (uWSGI)
-	draws     bool   // it draws in another file at this place (uWSGI)
+	separator string // what stands between key and value; empty where there is no equals sign
+	raw       int    // length of the value as written
+	guarded   bool   // it counts under a condition, or several times (uWSGI)
+	draws     bool   // another file is read at this place (uWSGI)
 }
 
-// readINI reads each line. Comments stand on lines of their own: what stands
-// behind a value belongs to it.
-//
-// uWSGI (core/ini.c): a header's last character is not looked at, so that
-// "[uwsgi] # x" is another section; a byte order mark makes the first line no
-// header.
+// readINI reads each line.
 func (f File) readINI(lines []string) []iniLine {
 	read := make([]iniLine, len(lines))
-	section, guarded := "", false
+	section := ""
+	if f.Style == INI {
+		section = f.section() // what stands above the first header belongs to it
+	}
+	guarded := false
 	for i, line := range lines {
-		if i == 0 && f.Style == INI {
-			line = strings.TrimPrefix(line, "\ufeff")
-		}
-		body, _ := cutEnding(line)
-		text := strings.Trim(body, blanks)
 		r := &read[i]
+		body, _ := cutEnding(line)
+		if i == 0 && f.Style == INI {
+			body = strings.TrimPrefix(body, byteOrderMark)
+		}
+		text := strings.Trim(body, blanks)
 		switch {
 		case text == "", text[0] == '#', text[0] == ';':
-		case text[0] == '[' && f.Style == UWSGI:
-			section = text[1:max(1, len(text)-1)]
 		case text[0] == '[':
-			section, _, _ = strings.Cut(text[1:], "]")
+			section = f.header(text)
 		default:
-			key, value, equals := strings.Cut(text, "=")
+			r.column = strings.Index(line, text)
+			key, after, equals := strings.Cut(text, "=")
 			r.key = strings.TrimRight(key, blanks)
-			r.value = strings.TrimLeft(value, blanks)
-			r.column = strings.Index(lines[i], text)
 			if equals {
-				r.separator = text[len(r.key) : len(text)-len(r.value)]
-				if r.value == "" { // the blanks at the line's end were trimmed away
-					r.separator = strings.TrimLeft(lines[i], "\ufeff"+blanks)[len(r.key):]
-					r.separator, _ = cutEnding(r.separator)
-				}
+				// The blanks behind an equals sign that nothing follows are kept.
+				after, _ = cutEnding(line[r.column+len(key)+1:])
+				value := strings.TrimLeft(after, blanks)
+				r.separator = text[len(r.key):len(key)+1] + after[:len(after)-len(value)]
+				r.value, r.raw = f.iniValue(value)
 			}
 			if f.Style == UWSGI {
-				switch {
-				case opensGuard(r.key):
-					guarded = true
-				case closesGuard(r.key):
-					guarded = false
-				case drawsIn(r.key):
-					r.draws = true
-				}
 				r.guarded = guarded || opensGuard(r.key) || closesGuard(r.key)
+				r.draws = drawsIn(r.key)
+				guarded = opensGuard(r.key) || guarded && !closesGuard(r.key)
 			}
 		}
 		r.section = section
@@ -69,20 +61,48 @@ func (f File) readINI(lines []string) []iniLine {
 	return read
 }
 
-// opensGuard tells whether what follows this key of uWSGI counts under a
-// condition only, or several times.
-func opensGuard(key string) bool {
-	return key == "if" || strings.HasPrefix(key, "if-") || key == "for" || strings.HasPrefix(key, "for-") || key == "else"
+const byteOrderMark = "\ufeff"
+
+// header returns the name of the section that a header begins. uWSGI cuts off
+// the last character, whatever it is (core/ini.c), so that "[uwsgi] # x" begins
+// another section.
+func (f File) header(text string) string {
+	if f.Style == UWSGI {
+		return text[1:max(1, len(text)-1)]
+	}
+	name, _, _ := strings.Cut(text[1:], "]")
+	return name
 }
 
-func closesGuard(key string) bool {
-	return slices.Contains([]string{"end", "endif", "endfor", "end-if", "end-for"}, key)
+// iniValue returns the value that text, which ends with the line, holds, and the
+// length of what was written for it.
+func (f File) iniValue(text string) (value string, raw int) {
+	value = strings.TrimRight(text, blanks)
+	if f.Style == UWSGI {
+		return value, len(value)
+	}
+	if quoted, err := strconv.QuotedPrefix(value); err == nil && quoted[0] == '"' {
+		if unquoted, err := strconv.Unquote(quoted); err == nil {
+			return unquoted, len(quoted)
+		}
+	}
+	for i := range len(value) {
+		if (value[i] == '#' || value[i] == ';') && (i == 0 || value[i-1] == ' ' || value[i-1] == '\t') {
+			value = strings.TrimRight(value[:i], blanks)
+			break
+		}
+	}
+	return value, len(value)
 }
 
-// drawsIn tells whether uWSGI reads another file at the place of this key: what
-// that file sets wins over what stands before.
-func drawsIn(key string) bool {
-	return slices.Contains([]string{"ini", "include", "inherit", "config", "xml", "yaml", "yml", "json"}, key)
+// iniText returns a value as it is to be written.
+func (f File) iniText(value string) string {
+	if f.Style == INI {
+		if _, raw := f.iniValue(value); raw != len(value) || strings.HasPrefix(value, `"`) || strings.TrimLeft(value, blanks) != value {
+			return strconv.Quote(value)
+		}
+	}
+	return strings.Trim(value, blanks) // uWSGI has no way to write blanks at the ends
 }
 
 func (f File) section() string {
@@ -93,23 +113,21 @@ func (f File) section() string {
 }
 
 // putINI sets one key in the section. The first line that has the key takes the
-// value in its place, every further one goes: of two, programs differ on which
-// counts, and where all do (env of uWSGI) the setting is to be this one. A
+// value in its place, every further one goes: programs differ on which of two
+// counts, and where both do (env of uWSGI) the setting is to be this one. A
 // missing key is added after the last line of the section, a missing section at
 // the end.
 //
 // Of uWSGI, a line that counts under a condition only, or that a file drawn in
-// later may override, is no place for a value: then it is added as if missing.
+// behind it may override, is no place for a value: it goes, and the key is added
+// as if it were missing.
 func (f File) putINI(content string, names []string, value *string) string {
-	lines, ending := linesOf(content), endingOf(content)
+	lines, ending, section := linesOf(content), endingOf(content), f.section()
 	read := f.readINI(lines)
-	section := f.section()
+	ours := func(r iniLine) bool { return r.section == section && slices.Contains(names, r.key) }
 
-	place, lastDraw := -1, -1
-	separator, insert := " = ", -1
-	if section == "" {
-		insert = 0
-	}
+	separator := " = " // as the lines of the section have it
+	at, lastDraw, headed := -1, -1, section == "" && f.Style == UWSGI
 	for i, r := range read {
 		if r.section != section {
 			continue
@@ -117,58 +135,58 @@ func (f File) putINI(content string, names []string, value *string) string {
 		if r.draws {
 			lastDraw = i
 		}
-		if r.separator != "" && !slices.Contains(names, r.key) {
+		if r.separator != "" && !ours(r) && strings.TrimSpace(lines[i]) != strings.TrimSpace(r.key+r.separator) {
 			separator = r.separator
 		}
-		if strings.TrimSpace(lines[i]) != "" && (!r.guarded || closesGuard(r.key)) {
-			insert = i + 1
+		header := strings.HasPrefix(strings.TrimSpace(lines[i]), "[")
+		headed = headed || header || r.key != ""
+		if headed && strings.TrimSpace(lines[i]) != "" && (!r.guarded || closesGuard(r.key)) {
+			at = i + 1
 		}
 	}
-	for i, r := range read {
-		if r.section == section && slices.Contains(names, r.key) && !r.guarded && i > lastDraw {
-			place = i
-			break
-		}
+	if section == "" && at < 0 {
+		at = 0
+	}
+	spot := slices.IndexFunc(read[lastDraw+1:], func(r iniLine) bool { return ours(r) && !r.guarded })
+	if spot >= 0 {
+		spot += lastDraw + 1
 	}
 
+	added := value != nil && spot < 0
 	var out []string
 	add := func() {
-		out = append(closed(out, ending), names[0]+separator+*value+ending)
+		if at < 0 {
+			out = append(closed(out, ending), "["+section+"]"+ending)
+		}
+		out = append(closed(out, ending), names[0]+separator+f.iniText(*value)+ending)
+		added = false
 	}
 	for i, line := range lines {
-		if i == insert && value != nil && place < 0 {
+		if added && i == at {
 			add()
 		}
 		r := read[i]
 		switch {
-		case r.section == section && slices.Contains(names, r.key):
-			if i != place || value == nil {
-				continue
-			}
+		case !ours(r):
+			out = append(out, line)
+		case i == spot && value != nil:
 			between := r.separator
 			if between == "" {
 				between = separator
 			}
-			_, end := cutEnding(line)
-			line = line[:r.column] + names[0] + between + *value + end
+			behind := line[r.column+len(r.key)+len(r.separator)+r.raw:]
+			out = append(out, line[:r.column]+names[0]+between+f.iniText(*value)+behind)
 		}
-		out = append(out, line)
 	}
-	if value != nil && place < 0 {
-		if insert < 0 {
-			out = append(closed(out, ending), "["+section+"]"+ending)
-		}
-		if insert < 0 || insert >= len(lines) {
-			add()
-		}
+	if added {
+		add()
 	}
 	return strings.Join(out, "")
 }
 
 // valueINI returns the last value of a key in the section. Of uWSGI, one behind
 // a condition counts too: whether it holds is not known here.
-func (f File) valueINI(content string, names []string) (string, bool) {
-	value, found := "", false
+func (f File) valueINI(content string, names []string) (value string, found bool) {
 	for _, r := range f.readINI(linesOf(content)) {
 		if r.section == f.section() && slices.Contains(names, r.key) {
 			value, found = r.value, true

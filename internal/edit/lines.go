@@ -33,14 +33,30 @@ func closed(lines []string, ending string) []string {
 	return lines
 }
 
-// long returns those of the names that a config file can hold: not the short
-// flags.
-func long(names []string) []string {
-	var out []string
-	for _, name := range names {
-		if !strings.HasPrefix(name, "-") {
-			out = append(out, name)
-		}
+// span is a piece of a text, by byte offsets.
+type span struct{ start, end int }
+
+// place returns line and column of an offset, both from 1, the column in bytes.
+func place(content string, offset int) (line, column int) {
+	before := content[:offset]
+	return 1 + strings.Count(before, "\n"), offset - strings.LastIndexByte(before, '\n')
+}
+
+// change is a piece of a text and what is to stand there instead.
+type change struct {
+	span
+	text string
+}
+
+// apply makes changes that are in order and do not overlap.
+func apply(content string, changes []change) string {
+	var b strings.Builder
+	at := 0
+	for _, c := range changes {
+		b.WriteString(content[at:c.start])
+		b.WriteString(c.text)
+		at = c.end
 	}
-	return out
+	b.WriteString(content[at:])
+	return b.String()
 }

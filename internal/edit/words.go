@@ -90,30 +90,55 @@ func endOfFlags(words []string) int {
 }
 
 // find returns every place of a flag. A word behind it is its value unless it
-// begins with a dash; a dash alone is one (standard output).
+// begins with a dash; a dash alone is one (standard output). A short flag may
+// have its value attached ("-w4").
 func (w Words) find(words, names []string, truth bool) []flag {
 	var found []flag
+	end := endOfFlags(words)
 	bare := truth || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(w.Switches, n) })
-	for i := 0; i < endOfFlags(words); i++ {
-		f := flag{at: i, length: 1}
-		text, dashes := strings.CutPrefix(words[i], "--")
-		switch {
-		case dashes:
-			name, value, equals := strings.Cut(text, "=")
-			if !slices.Contains(names, name) {
-				continue
-			}
-			f.value, f.valued = value, equals
-		default:
+	for i := 0; i < end; i++ {
+		f, ok := w.flagAt(words[i], names, bare)
+		if !ok {
 			continue
 		}
-		if !f.valued && !bare && i+1 < endOfFlags(words) && isValue(words[i+1]) {
+		f.at, f.length = i, 1
+		if !f.valued && !bare && i+1 < end && isValue(words[i+1]) {
 			f.value, f.valued, f.length = words[i+1], true, 2
 		}
 		found = append(found, f)
 		i += f.length - 1
 	}
 	return found
+}
+
+// flagAt reads one word as a flag of one of these names.
+func (w Words) flagAt(text string, names []string, bare bool) (flag, bool) {
+	for _, short := range names {
+		if !strings.HasPrefix(short, "-") {
+			continue
+		}
+		value, found := strings.CutPrefix(text, short)
+		switch {
+		case !found:
+		case value == "":
+			return flag{}, true
+		case len(short) == 2 && !bare && text[1] != '-':
+			return flag{value: value, valued: true}, true
+		}
+	}
+	name, dashes := strings.CutPrefix(text, "--")
+	if !dashes && strings.HasPrefix(w.Flag, "-") && !strings.HasPrefix(w.Flag, "--") {
+		name, dashes = strings.CutPrefix(text, "-")
+	}
+	if !dashes {
+		return flag{}, false
+	}
+	name, value, equals := strings.Cut(name, "=")
+	if w.Style == MyCnf {
+		v, sets := cnfSets(name, value, names)
+		return flag{value: v, valued: equals || v != value}, sets
+	}
+	return flag{value: value, valued: equals}, slices.Contains(names, name)
 }
 
 func isValue(word string) bool { return word == "-" || !strings.HasPrefix(word, "-") }
