@@ -33,9 +33,6 @@ const (
 	// upPatience is how long a service may be away before it counts as not up:
 	// it may be in the middle of someone else's reload.
 	upPatience = 2 * time.Second
-	// changePatience is how long processes may take to be replaced after a
-	// restart that has returned: a reload goes on by itself.
-	changePatience = 5 * time.Second
 )
 
 // Options is what a Service needs.
@@ -170,7 +167,7 @@ func (s *Service) change(ctx context.Context, before process) error {
 	how := s.opt.Unit.Attached
 	undo := &registry.Undo{
 		Words: how.Undo, Dir: s.opt.Unit.Dir, Env: s.commands.keep(s.opt.Unit.Env),
-		Timeout: s.limit, Ready: s.opt.Unit.Ready,
+		Timeout: s.limit, Ready: s.opt.Unit.Ready, Restarts: len(how.Restart) > 0,
 	}
 	if err := s.opt.Note(undo, true); err != nil {
 		return fmt.Errorf("note how to put %s back: %w", s.name, err)
@@ -201,83 +198,26 @@ func (s *Service) run(ctx context.Context, what string, words []string) error {
 	})
 }
 
-// answersAgain waits for the right answer after what was changed. After a
-// restart it is to come from a process that was not there before, where that can
-// be seen.
+// answersAgain waits for the right answer after what was changed.
 func (s *Service) answersAgain(ctx context.Context, before process) ([]hakaru.Answer, error) {
-	asking, cancel := context.WithTimeout(ctx, s.limit)
-	defer cancel()
-	restarted := len(s.opt.Unit.Attached.Restart) > 0 && before.pid != 0
-	began := time.Now()
-	var answers []hakaru.Answer
-	last := await(asking, func() error {
-		got, err := ask(asking, s.opt.Unit)
-		if err != nil {
-			return err
-		}
-		answers = got
-		if !restarted {
-			return nil
-		}
-		changed, old, err := s.replaced(asking, before)
-		switch {
-		case err == nil && changed && old == "":
-			return nil
-		case time.Since(began) < min(changePatience, s.limit/2):
-			if err != nil {
-				return err
-			}
-			return errors.New("it answers, and runs since before the restart")
-		case err != nil: // told when it is looked for again
-		case !changed:
-			s.warn("not_restarted", "restart did not restart %s: %s runs since before it", s.name, old)
-		default:
-			s.warn("old_processes", "restart left processes of %s running that were there before it: %s", s.name, old)
-		}
-		return nil
-	})
-	if last == nil {
-		return answers, nil
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("wait for %s: %w", s.name, err)
-	}
 	after := "apply"
 	if len(s.opt.Unit.Attached.Restart) > 0 {
 		after = "restart"
 	}
+	w := wait{unit: s.opt.Unit, before: before, after: after, restarts: after == "restart", limit: s.limit}
+	answers, err := w.forAnswer(ctx)
+	s.warnings = append(s.warnings, w.warnings...)
+	switch {
+	case err == nil:
+		return answers, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("wait for %s: %w", s.name, ctx.Err())
+	}
 	return nil, &Error{
-		Why:    fmt.Sprintf("it did not answer rightly within %s after %s: %v", s.limit, after, last),
+		Why:    fmt.Sprintf("it did not answer rightly within %s after %s: %v", s.limit, after, err),
 		Hint:   "its own log tells why, which hakaru does not see; attach: {timeout: …} says how long it may take",
 		Output: s.commands.said(after),
 	}
-}
-
-// replaced reports whether the service has processes that were not there before,
-// and names those that were. The one that listens may stay when a reload replaces
-// its workers; then it is not named.
-func (s *Service) replaced(ctx context.Context, before process) (changed bool, old string, err error) {
-	now, err := find(ctx, s.opt.Unit.Ready)
-	if err != nil {
-		// It answers and nobody listens: it is being replaced this moment.
-		return false, "", err
-	}
-	var left []int
-	for pid, start := range now.members {
-		if before.members[pid] != start {
-			changed = true
-		} else if pid != now.pid {
-			left = append(left, pid)
-		}
-	}
-	if !changed {
-		return false, registry.DescribeAll([]int{now.pid}), nil
-	}
-	if now.pid == before.pid && now.members[now.pid] == before.members[now.pid] && len(left) > 0 {
-		slices.Sort(left)
-		return true, registry.DescribeAll(left), nil
-	}
-	return true, "", nil
 }
 
 // Group is by what the processes of the service are known; its Leader is 0 where
@@ -322,7 +262,7 @@ func (s *Service) Down(ctx context.Context) error {
 	}
 	s.down = true
 	ctx = context.WithoutCancel(ctx)
-	warnings, err := putBack(ctx, s.commands, s.name, s.undo, func(sync bool) error { return s.opt.Note(s.undo, sync) })
+	warnings, err := putBack(ctx, s.commands, s.opt.Unit.Service, s.undo, func(sync bool) error { return s.opt.Note(s.undo, sync) })
 	s.warnings = append(s.warnings, warnings...)
 	if err == nil {
 		s.undo = nil
@@ -332,9 +272,15 @@ func (s *Service) Down(ctx context.Context) error {
 	return err
 }
 
-// putBack runs undo and waits until the service answers rightly. It changes the
-// note; save puts it on disk.
-func putBack(ctx context.Context, commands runner, name string, undo *registry.Undo, save func(sync bool) error) (warnings []hakaru.Warning, err error) {
+// putBack runs undo and waits until the service answers rightly, where restart
+// restarts it from a process that was not there before. It changes the note; save
+// puts it on disk.
+func putBack(ctx context.Context, commands runner, service string, undo *registry.Undo, save func(sync bool) error) ([]hakaru.Warning, error) {
+	name := hakaru.TheService(service)
+	before, err := find(ctx, undo.Ready)
+	if err != nil {
+		before = process{} // it is not up, or not here
+	}
 	if len(undo.Words) > 0 {
 		err := commands.run(ctx, "undo", undo.Words, func(c *registry.Command) error {
 			undo.Running = c
@@ -348,17 +294,14 @@ func putBack(ctx context.Context, commands runner, name string, undo *registry.U
 		}
 	}
 	undo.Running = nil
-	asking, cancel := context.WithTimeout(ctx, commands.limit)
-	defer cancel()
-	last := await(asking, func() error {
-		_, err := ask(asking, hakaru.Unit{Ready: undo.Ready})
-		return err
-	})
-	if last != nil {
-		warnings = append(warnings, hakaru.Warning{Code: "not_back", Message: fmt.Sprintf(
-			"%s does not answer rightly %s after what was changed was put back: %v; look at it", name, commands.limit, last)})
+	w := wait{
+		unit: hakaru.Unit{Service: service, Ready: undo.Ready}, before: before, after: "undo",
+		restarts: undo.Restarts && len(undo.Words) > 0, limit: commands.limit,
 	}
-	return warnings, nil
+	if _, err := w.forAnswer(ctx); err != nil {
+		w.warn("not_back", "%s does not answer rightly %s after what was changed was put back: %v; look at it", name, commands.limit, err)
+	}
+	return w.warnings, nil
 }
 
 // notPutBack is for the person who now has to do it.

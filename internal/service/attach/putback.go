@@ -108,7 +108,7 @@ func putBackUnit(ctx context.Context, files registry.Dir, o *registry.Orphan, i 
 		return nil, err
 	}
 	save := func(sync bool) error { return files.WriteAs(o.Record, self, sync) }
-	warnings, err := putBack(ctx, commands, name, undo, save)
+	warnings, err := putBack(ctx, commands, o.Units[i].Service, undo, save)
 	if err != nil {
 		return nil, err
 	}

@@ -19,14 +19,15 @@ import (
 // back: as long as it is there, something may be changed. Its words and
 // environment may hold passwords; records are the user's own (0600).
 type Undo struct {
-	Words   []string      `json:"words"` // everything expanded
-	Dir     string        `json:"dir,omitempty"`
-	Env     []string      `json:"env,omitempty"` // NAME=value: what the command needs of the environment at the time
-	Timeout time.Duration `json:"timeout"`
-	Ready   hakaru.Ready  `json:"ready"`             // how the service answers when it is back
-	Running *Command      `json:"running,omitempty"` // the command that was begun last
-	Failed  string        `json:"failed,omitempty"`  // why undoing did not work the last time
-	Tries   int           `json:"tries,omitempty"`   // how often it did not
+	Words    []string      `json:"words"` // everything expanded
+	Dir      string        `json:"dir,omitempty"`
+	Env      []string      `json:"env,omitempty"` // NAME=value: what the command needs of the environment at the time
+	Timeout  time.Duration `json:"timeout"`
+	Restarts bool          `json:"restarts,omitempty"` // applying restarts the service, and so must undo
+	Ready    hakaru.Ready  `json:"ready"`              // how the service answers when it is back
+	Running  *Command      `json:"running,omitempty"`  // the command that was begun last
+	Failed   string        `json:"failed,omitempty"`   // why undoing did not work the last time
+	Tries    int           `json:"tries,omitempty"`    // how often it did not
 }
 
 // Command is a command that was begun, so that one whose agent was killed can be
