@@ -95,6 +95,7 @@ func Warnings(f Facts) []hakaru.Warning {
 		}
 		warn("errors", "%d of %d answers were errors of the service%s", bad, bad+v.good, which)
 	}
+	v.programDoubts(warn)
 	if little, ok := v.little(); ok && little < 0.9 {
 		warn("generator_slow", "only %s of the connections had a request under way at a time (Little's law): the generator was late in sending", unit.Share(little))
 	}
@@ -196,11 +197,11 @@ func (v view) othersShare() float64 {
 // that fills it. waited is the part of it that it spent waiting.
 func (v view) generatorShare() (share, waited float64) {
 	cpus := v.total(hakaru.CounterCPUs, hakaru.OfGenerator)
-	if cpus == 0 || v.sending == 0 {
+	if cpus == 0 || v.sending < hakaru.BucketWidth.Seconds() { // of less, start and end of a program are most
 		return 0, 0
 	}
-	wait := v.total(hakaru.CounterWait, hakaru.OfGenerator)
-	share = (v.cpu(hakaru.OfGenerator) + wait) / (cpus * v.sending)
+	used, wait := v.whileSending(hakaru.CounterCPU), v.whileSending(hakaru.CounterWait)
+	share = (used + wait) / (cpus * v.sending)
 	return min(share, 1), min(wait/(cpus*v.sending), 1)
 }
 

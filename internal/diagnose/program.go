@@ -2,8 +2,11 @@ package diagnose
 
 import (
 	"fmt"
+	"time"
 
 	"hakaru"
+	"hakaru/internal/measure"
+	"hakaru/internal/unit"
 )
 
 // programFailed is a load program that ended without figures. It comes after a
@@ -15,6 +18,27 @@ func programFailed(v view) *hakaru.Void {
 		return nil
 	}
 	return &hakaru.Void{Reason: hakaru.VoidProgram, Evidence: t.Failed, Hint: t.Hint}
+}
+
+// whileSending is the increase of a counter of the generator over the buckets in
+// which requests were sent: ab sorts its latencies afterwards, at 100 % of its
+// CPU, and that limits nothing.
+func (v view) whileSending(name string) float64 {
+	const width = hakaru.BucketWidth
+	length := (seconds(v.sending) + width - 1).Truncate(width)
+	value, _ := measure.Sum(v.Result.Buckets, v.Result.Counters, v.Result.WarmUp, length, name, hakaru.OfGenerator)
+	return value
+}
+
+// programDoubts are the warnings that only a load program gives cause for.
+func (v view) programDoubts(warn func(code, format string, args ...any)) {
+	t := v.Result.Totals
+	if t == nil || t.Failed != "" {
+		return
+	}
+	if took := t.Took; took > 0 && took < time.Second {
+		warn("short_run", "the measured run took %s: what a service and a program do at first weighs in it", unit.Duration(took))
+	}
 }
 
 // sender names what sends the load within a sentence, with how many CPUs it can

@@ -77,7 +77,7 @@ func (b *builder) buildProgram() {
 	b.exp.Load.Program = program
 	if !grammar.Runs(name) {
 		if name != "http" {
-			b.Later(written.Program.At, "load."+name+": load by this program is not built yet")
+			b.Later(written.Program.At, "load."+name+": load by an external program is not built yet")
 		}
 		return
 	}

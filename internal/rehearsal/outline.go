@@ -12,8 +12,10 @@ package rehearsal
 import (
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -138,7 +140,7 @@ func outlineVariants(d *layout.Document, in Input) error {
 			if key := hakaru.AtKey(at); key != "" {
 				title += " at " + key
 			}
-			parts := []layout.Part{loadFacts(e.Load.Program, load)}
+			parts := []layout.Part{loadFacts(load)}
 			if i > 0 && reflect.DeepEqual(first, b.Units) {
 				parts = append(parts, &layout.Paragraph{Text: "The services are the same as at " + hakaru.AtKey(strata[0]) + ".", Tone: layout.Faint})
 			} else {
@@ -153,13 +155,21 @@ func outlineVariants(d *layout.Document, in Input) error {
 	return nil
 }
 
-func loadFacts(program *hakaru.ProgramLoad, load hakaru.LoadSpec) layout.Facts {
-	times := fmt.Sprintf("%s of warm-up, %s measured", layout.Whole(unit.Duration(load.WarmUp)), layout.Whole(unit.Duration(load.Window)))
+func loadFacts(load hakaru.LoadSpec) layout.Facts {
+	measured := layout.Whole(unit.Duration(load.Window)) + " measured"
+	if p := load.Program; p != nil && p.Counted {
+		measured = "at most " + measured
+	}
+	times := layout.Whole(unit.Duration(load.WarmUp)) + " of warm-up, " + measured
 	if h := load.HTTP; h != nil {
 		return layout.Facts{{"load", fmt.Sprintf("%s %s, %d connections, %s", h.Method, h.URL, h.Connections, times)}}
 	}
-	if program != nil {
-		return layout.Facts{{"load", program.Name + ", " + times}}
+	if p := load.Program; p != nil {
+		rendered := hakaru.ProgramLoad{Name: p.Name, Options: maps.Clone(p.Options)}
+		if p.Connections > 0 {
+			rendered.Options["connections"] = strconv.Itoa(p.Connections)
+		}
+		return layout.Facts{{"load", wording.Load(&hakaru.Experiment{Load: hakaru.Load{Program: &rendered}}) + ", " + times}}
 	}
 	return layout.Facts{{"load", times}}
 }

@@ -11,6 +11,7 @@ import (
 	"hakaru/internal/layout"
 	"hakaru/internal/render"
 	"hakaru/internal/unit"
+	"hakaru/internal/wording"
 )
 
 // Try shows one trial as it goes: everything that a person who writes an
@@ -47,7 +48,7 @@ func (t *Try) Spec(b hakaru.Bundle, load hakaru.LoadSpec) {
 	if at := hakaru.AtKey(b.Trial.At); at != "" {
 		title += " at " + at
 	}
-	parts := append([]layout.Part{loadFacts(nil, load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
+	parts := append([]layout.Part{loadFacts(load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
 	t.show(title, parts...)
 }
 
@@ -144,6 +145,9 @@ func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Ex
 	if len(bads) > 0 {
 		t.show("The first bad answers", bads)
 	}
+	if sums := r.Totals; sums != nil && sums.Command != "" {
+		t.show("Load as it was run", &layout.Block{Text: sums.Command})
+	}
 	f := layout.Facts{{"start", unit.Duration(r.StartTook)}, {"stop", unit.Duration(r.StopTook)}, {"in all", unit.Duration(r.Took)}}
 	for _, e := range exits {
 		state := e.State
@@ -154,7 +158,7 @@ func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Ex
 	}
 	t.show("Time and end", f)
 	for _, o := range outputs {
-		title := "Written by " + o.Service
+		title := "Written by " + wording.Writer(o.Service)
 		if o.Service == "" {
 			title = "Its last lines"
 		}

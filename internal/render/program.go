@@ -30,9 +30,8 @@ func most(program string) int {
 // that hakaru does not run yet only the times are rendered, so that a plan can
 // be estimated.
 func Program(p *hakaru.ProgramLoad, dir string, expand func(string) string) (hakaru.LoadSpec, []*Mistake) {
-	spec := hakaru.ProgramSpec{Name: p.Name, Dir: dir}
 	if !grammar.Runs(p.Name) {
-		load := hakaru.LoadSpec{Program: &spec, Window: defaultDuration}
+		load := hakaru.LoadSpec{Window: defaultDuration}
 		for key, to := range map[string]*time.Duration{"warm_up": &load.WarmUp, "duration": &load.Window} {
 			if d, err := unit.ParseDuration(expand(p.Options[key])); err == nil && d >= 0 {
 				*to = d
@@ -40,6 +39,7 @@ func Program(p *hakaru.ProgramLoad, dir string, expand func(string) string) (hak
 		}
 		return load, nil
 	}
+	spec := hakaru.ProgramSpec{Name: p.Name, Dir: dir}
 	r := &programRendering{program: p, expand: expand, options: map[string]string{}}
 	if p.Name == "command" {
 		return r.command(spec), r.failed

@@ -28,6 +28,7 @@ type Report struct {
 	Run         RunJSON           `json:"run"`
 	Answer      AnswerJSON        `json:"answer"`
 	Goal        hakaru.Metric     `json:"goal"`
+	Load        LoadJSON          `json:"load"`
 	Variants    []VariantJSON     `json:"variants"`
 	Limits      []LimitJSON       `json:"limits"`
 	Comparisons []ComparisonJSON  `json:"comparisons"`
@@ -57,6 +58,13 @@ type AnswerJSON struct {
 	ViolatesLimit bool          `json:"violates_limit"`
 	Notes         []string      `json:"notes"`
 	Strata        []StratumJSON `json:"strata"`
+}
+
+// LoadJSON is what was sent. Command is null where hakaru sent it itself.
+type LoadJSON struct {
+	Program string  `json:"program"`
+	Text    string  `json:"text"`
+	Command *string `json:"command"`
 }
 
 // StratumJSON is the answer in one stratum.
@@ -155,8 +163,23 @@ type TrialJSON struct {
 	Window       float64                           `json:"window_seconds"`
 	Void         *VoidJSON                         `json:"void"`
 	Measurements map[hakaru.Metric]MeasurementJSON `json:"measurements"`
+	Totals       *TotalsJSON                       `json:"totals"`
 	Proofs       []ProofJSON                       `json:"proofs"`
 	Warnings     []WarningJSON                     `json:"warnings"`
+}
+
+// TotalsJSON is what a load program told of its measured run; null where hakaru
+// sent the load.
+type TotalsJSON struct {
+	Command    string                     `json:"command"`
+	Took       float64                    `json:"took_seconds"`
+	Good       uint64                     `json:"good"`
+	Bad        uint64                     `json:"bad"`
+	Kinds      map[string]uint64          `json:"kinds"`
+	Throughput *float64                   `json:"throughput"`
+	Quantiles  map[hakaru.Metric]*float64 `json:"quantiles"`
+	Score      *float64                   `json:"score"`
+	Failed     string                     `json:"failed"`
 }
 
 // VoidJSON says why a trial or a variant does not count.
@@ -257,12 +280,19 @@ func newReport(x *index) Report {
 		Run:    RunJSON{x.Run.ID, x.Run.Name, e.Question, x.Run.Started, x.Run.Ended, x.Run.State},
 		Answer: AnswerJSON{Text: layout.Flat(x.answer()), State: x.state(), ViolatesLimit: x.Outcome.ViolatesLimit, Winner: x.commonWinner(), Notes: []string{}, Strata: []StratumJSON{}},
 		Goal:   e.Goal,
+		Load:   LoadJSON{Program: "http", Text: layout.Flat(wording.Load(e))},
 		Design: DesignJSON{Method: e.Design.Method, Baseline: e.Baseline, Strata: all(e.Strata), Load: layout.Flat(wording.Load(e)), Seed: e.Design.Seed, Matters: e.Design.Matters,
 			Looks: []int{}, Blocks: e.Design.Blocks, Complete: x.Outcome.Complete, Dropped: x.Outcome.Dropped, Void: x.Outcome.VoidTrials},
 		Environment: EnvironmentsJSON{environmentJSON(x.Run.Service), environmentJSON(x.Run.Loader)},
 		Limits:      []LimitJSON{}, Comparisons: []ComparisonJSON{}, Trials: []TrialJSON{}, Variants: []VariantJSON{},
 		Warnings: warningsJSON(x.Run.Warnings),
 		Changes:  map[string]string{},
+	}
+	if p := e.Load.Program; p != nil {
+		r.Load.Program = p.Name
+		if command := x.command(); command != "" {
+			r.Load.Command = &command
+		}
 	}
 	for variant, diff := range x.Diff {
 		r.Changes[variant] = diff
@@ -387,6 +417,9 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 		}
 		t.Measurements[m.Metric] = j
 	}
+	if sums := r.Totals; sums != nil {
+		t.Totals = totalsJSON(sums)
+	}
 	for _, p := range r.Proofs {
 		if redact.Secret(p.Setting) {
 			p.Asked, p.Found = hide(p.Asked), hide(p.Found)
@@ -394,6 +427,26 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 		t.Proofs = append(t.Proofs, ProofJSON{p.Service, p.Setting, p.Asked, p.Found, p.Source, p.When, p.Holds})
 	}
 	return t
+}
+
+func totalsJSON(t *hakaru.Totals) *TotalsJSON {
+	j := &TotalsJSON{
+		Command: t.Command, Took: t.Took.Seconds(), Good: t.Good, Bad: t.Bad, Kinds: map[string]uint64{},
+		Quantiles: map[hakaru.Metric]*float64{}, Failed: t.Failed,
+	}
+	for kind, n := range t.Kinds {
+		j.Kinds[kind] = n
+	}
+	for m, v := range t.Quantiles {
+		j.Quantiles[m] = number(v)
+	}
+	if t.Throughput > 0 {
+		j.Throughput = number(t.Throughput)
+	}
+	if t.Score != nil {
+		j.Score = number(*t.Score)
+	}
+	return j
 }
 
 func environmentJSON(e hakaru.Environment) EnvironmentJSON {

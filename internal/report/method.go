@@ -24,6 +24,7 @@ func (x *index) method() []layout.Part {
 		}
 	}
 	say("load", wording.Load(x.exp))
+	say("as run", x.command())
 	if w := x.windows(); w != "" {
 		say("window", w)
 	}
@@ -55,6 +56,11 @@ func (x *index) method() []layout.Part {
 	for _, p := range slices.Sorted(maps.Keys(x.Run.Service.Programs)) {
 		say("program", p+": "+x.Run.Service.Programs[p])
 	}
+	if x.exp.Load.Program != nil {
+		for _, p := range slices.Sorted(maps.Keys(x.Run.Loader.Programs)) {
+			say("sent by", p+": "+x.Run.Loader.Programs[p])
+		}
+	}
 	say("hakaru", x.Run.Service.Hakaru)
 	run := fmt.Sprintf("%s (%s), begun %s", x.Run.ID, x.Run.Name, x.Run.Started.Format("2006-01-02 15:04:05 MST"))
 	switch end := x.Run.Ended; {
@@ -65,6 +71,17 @@ func (x *index) method() []layout.Part {
 	}
 	say("run", run)
 	return []layout.Part{f}
+}
+
+// command is the command line of a load program, as it was run in the last trial
+// that has one.
+func (x *index) command() string {
+	for i := len(x.History) - 1; i >= 0; i-- {
+		if t := x.History[i].Totals; t != nil && t.Command != "" {
+			return t.Command
+		}
+	}
+	return ""
 }
 
 // windows says how long trials measured, as they did, not as was written.

@@ -31,6 +31,12 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) lay
 	say("begun", r.Started.Format("2006-01-02 15:04:05.000 MST"))
 	say("took", layout.Whole(unit.Duration(r.Took))+fmt.Sprintf(" (ready after %s, stopped in %s)", layout.Whole(unit.Duration(r.StartTook)), layout.Whole(unit.Duration(r.StopTook))))
 	say("window", fmt.Sprintf("%s after %s of warm-up", layout.Whole(unit.Duration(r.Window)), layout.Whole(unit.Duration(r.WarmUp))))
+	if t := r.Totals; t != nil {
+		say("load", t.Command)
+		if t.Failed == "" {
+			say("it says", totals(t))
+		}
+	}
 	if r.Host != "" {
 		say("host", r.Host)
 	}
@@ -53,7 +59,7 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) lay
 	}
 	d.Add("Half-seconds", series(r)...)
 	for _, o := range outputs {
-		title := "Output of " + o.Service
+		title := "Output of " + wording.Writer(o.Service)
 		if o.Cut > 0 {
 			title += fmt.Sprintf(" (%s cut from the middle)", unit.Bytes(float64(o.Cut)))
 		}
@@ -64,6 +70,21 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) lay
 		d.Add(title, &layout.Block{Text: o.Text})
 	}
 	return d
+}
+
+// totals is what a load program told.
+func totals(t *hakaru.Totals) string {
+	text := layout.Whole(unit.Duration(t.Took))
+	if t.Good > 0 || t.Bad > 0 {
+		text += fmt.Sprintf(", %d good, %d bad", t.Good, t.Bad)
+	}
+	for i, kind := range sortedKeys(t.Kinds) {
+		text += []string{": ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", t.Kinds[kind], strings.ReplaceAll(kind, "_", " "))
+	}
+	if t.Score != nil {
+		text += ", score " + unit.Value(*t.Score, "1")
+	}
+	return text
 }
 
 func trialVoid(v *hakaru.Void) []layout.Part {
@@ -116,7 +137,7 @@ func trialProofs(r hakaru.Result) []layout.Part {
 // series is what came in each bucket, warm-up marked: a trend in the window, or
 // a stall, can be seen at a glance.
 func series(r hakaru.Result) []layout.Part {
-	if len(r.Buckets) == 0 {
+	if len(r.Buckets) == 0 || r.Totals != nil { // a load program tells sums only
 		return nil
 	}
 	t := &layout.Table{Head: []string{"from", "good", "bad", ""}, Right: []bool{true, true, true, false}}

@@ -128,6 +128,7 @@ var voidReasons = map[hakaru.VoidReason]string{
 	hakaru.VoidProof:            "a setting was not in force",
 	hakaru.VoidAgent:            "the agent was lost",
 	hakaru.VoidNothingCompleted: "not one request completed",
+	hakaru.VoidProgram:          "the load program failed",
 }
 
 // VoidReason words a reason of void trials, after "because".
@@ -179,12 +180,7 @@ func Load(e *hakaru.Experiment) string {
 		}
 		return text
 	case e.Load.Program != nil:
-		p := e.Load.Program
-		words := []string{p.Name}
-		for _, name := range slices.Sorted(maps.Keys(p.Options)) {
-			words = append(words, name+"="+p.Options[name])
-		}
-		return strings.Join(words, " ")
+		return program(e.Load.Program)
 	}
 	return ""
 }

@@ -13,7 +13,9 @@ import (
 // ab is ApacheBench 2.3, as Apache HTTP Server 2.4 has it (support/ab.c).
 //
 // A run by time is `-t D -n N` in this order: -t implies -n 50000 unless -n
-// follows. The run ends between two answers. -r is not given: with it ab counts
+// follows. ab asks for 32 bytes of memory for each of N at its start, so N is
+// what its one thread cannot answer in D, and no more. The run ends between two
+// answers. -r is not given: with it ab counts
 // one reset under several names, and goes on; without it, it ends at the first
 // one, which is told as its failure. -l is given only where it was asked for:
 // without it an answer of another length than the first is counted as failed,
@@ -21,8 +23,8 @@ import (
 // is closed without an answer for an answer.
 type ab struct{}
 
-// aBitMuch is more requests than any run by time answers.
-const aBitMuch = 1_000_000_000
+// mostRate is more answers a second than ab's one thread can take.
+const mostRate = 300_000
 
 func (ab) Call(spec hakaru.ProgramSpec, d time.Duration, warmUp bool) (Call, error) {
 	o := spec.Options
@@ -45,7 +47,8 @@ func (ab) Call(spec hakaru.ProgramSpec, d time.Duration, warmUp bool) (Call, err
 	if spec.Counted && !warmUp {
 		add("-n", o["requests"])
 	} else {
-		add("-t", strconv.Itoa(int(d.Seconds())), "-n", strconv.Itoa(aBitMuch))
+		s := max(1, int(d.Seconds()))
+		add("-t", strconv.Itoa(s), "-n", strconv.Itoa(s*mostRate))
 	}
 	method := o["method"]
 	if body, found := o["body"]; found {
