@@ -393,7 +393,11 @@ func TestUWSGIInForce(t *testing.T) {
 			t.Parallel()
 			s := mustUp(t, one(uwsgi(append(uwsgiApp, tt.line, "master = true", "stats = {hakaru.dir}/stats")...)), options(t))
 			count := "^" + tt.count + "$"
-			check(t, s, hakaru.UnderLoad,
+			when := hakaru.UnderLoad
+			if tt.holds == yes {
+				when = hakaru.AtReady // the last worker may come up after the first answer
+			}
+			check(t, s, when,
 				seen{workers, count, "output of the service", tt.holds},
 				seen{hakaru.Ask{Kind: "processes", Asked: "4", Offset: 1}, "", "processes", tt.holds},
 				seen{hakaru.Ask{Kind: "http", Argument: "unix:{hakaru.dir}/stats", Field: "workers.length", Asked: "4"}, count, "what unix:/", tt.holds},
@@ -439,6 +443,86 @@ func TestCommandInForce(t *testing.T) {
 		}
 	}
 	down(t, s)
+}
+
+// MariaDB takes a value that is too high, or a setting in a section that is not
+// its own, without an error.
+func TestMariaDBInForce(t *testing.T) {
+	t.Parallel()
+	u := mariadb(t)
+	u.Files = []hakaru.File{{Path: "my.cnf", Content: "[mariadbd]\nmax_connections = 200000\nslow_query_log = ON\nkey_buffer_size = 16M\nsocket = {hakaru.dir}/sock\n[client]\nthread_cache_size = 7\n"}}
+	u.SQL = "root@unix({hakaru.dir}/sock)/"
+	// The same server under other data sources.
+	source := func(service, sql string) hakaru.Unit {
+		v := hakaru.Unit{Service: service, Argv: []string{"sleep", "600"}, Dir: "/", SQL: sql, Ready: hakaru.Ready{Timeout: 20 * time.Second}}
+		return v
+	}
+	b := hakaru.Bundle{Units: []hakaru.Unit{u,
+		source("password", "root:hunter2@unix({hakaru.dir}/sock)/"),
+		source("socket", "root@unix({hakaru.dir}/sick)"),
+		source("port", "root@tcp(127.0.0.1:1)/"),
+		source("garbled", "root:hun/ter2@{hakaru.dir}"),
+		source("none", ""),
+	}}
+	s := mustUp(t, b, options(t))
+	ask := func(service, statement, asked string) hakaru.Ask {
+		return hakaru.Ask{Service: service, Kind: "sql", Argument: statement, Asked: asked}
+	}
+	const global = "select @@global."
+	check(t, s, hakaru.UnderLoad,
+		// Cut to 100000, and further to what the limit of open files allows.
+		seen{ask("mariadbd", global+"max_connections", "200000"), `^\d{3,6}$`, "sql: select @@global.max_connections", no},
+		seen{ask("mariadbd", global+"thread_cache_size", "7"), `^\d+$`, "sql: ", no},
+		seen{ask("mariadbd", global+"slow_query_log", "ON"), "^1$", "sql: ", yes},
+		seen{ask("mariadbd", "show variables like 'slow_query_log'", "1"), "^ON$", "sql: ", yes},
+		seen{ask("mariadbd", global+"key_buffer_size", "16M"), "^16777216$", "sql: ", yes},
+		seen{ask("mariadbd", global+"key_buffer_size", "8M"), "^16777216$", "sql: ", no},
+		seen{hakaru.Ask{Service: "mariadbd", Kind: "sql", Argument: "select @@sql_mode", Contains: "STRICT_TRANS_TABLES"}, "STRICT_TRANS_TABLES", "sql: ", yes},
+		seen{ask("mariadbd", "show variables like 'max_connection'", "1"), "the statement gives no row$", "sql: ", not},
+		seen{ask("mariadbd", global+"max_connection", "1"), "^the server has no such variable: Unknown system variable 'max_connection'$", "sql: ", not},
+		seen{ask("mariadbd", "selec 1", "1"), "^the server says: You have an error in your SQL syntax", "sql: ", not},
+		seen{ask("mariadbd", "select 1, 2, 3", "1"), "the statement gives 3 columns; one value is wanted$", "sql: ", not},
+		seen{ask("mariadbd", "select sleep(30)", "0"), "deadline exceeded|i/o timeout", "sql: ", not},
+		seen{ask("password", global+"max_connections", "1"), `^access denied for user root \(with the password given\): under the service write sql: user:password@unix\(/.*/sock\)/$`, "sql: ", not},
+		seen{ask("socket", global+"max_connections", "1"), `^no server answers at unix\(/.*/sick\): connect: no such file or directory; under the service sql: `, "sql: ", not},
+		seen{ask("port", global+"max_connections", "1"), `^no server answers at tcp\(127.0.0.1:1\): connect: connection refused; under the service sql: `, "sql: ", not},
+		seen{ask("garbled", global+"max_connections", "1"), `^the data source cannot be read: write sql: user:password@tcp\(host:port\)/ or user@unix\(/path\)/$`, "sql: ", not},
+		seen{ask("none", global+"max_connections", "1"), "^it is not known where to ask; under the service write sql: ", "sql: ", not},
+	)
+	down(t, s)
+}
+
+// mariadb is a unit with a data directory of its own; it reads my.cnf of the
+// private directory, and listens at no port.
+func mariadb(t *testing.T) hakaru.Unit {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hkdb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(dir, "data")
+	install := exec.CommandContext(t.Context(), "mariadb-install-db", "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")
+	u := hakaru.Unit{
+		Service: "mariadbd", Dir: dir, Stop: hakaru.Stop{Grace: 10 * time.Second},
+		Argv:  []string{"mariadbd", "--defaults-file={hakaru.dir}/my.cnf", "--datadir=" + data, "--pid-file={hakaru.dir}/pid", "--skip-networking"},
+		Ready: hakaru.Ready{Log: "ready for connections", Timeout: 60 * time.Second},
+	}
+	if os.Geteuid() == 0 {
+		u.User = "mysql" // it does not run as root
+		install.Args = append(install.Args, "--user=mysql")
+	}
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("mariadb-install-db: %v\n%s", err, out)
+	}
+	return u
 }
 
 func processes(t *testing.T) []int {
