@@ -54,9 +54,13 @@ func readMyCnf(lines []string) ([]cnfLine, error) {
 			r.value = cnfUnquote(raw)
 			if equals {
 				after, _ = cutEnding(after)
-				r.between = text[len(r.name):len(name)+1] + after[:len(after)-len(cnfTrimLeft(after))]
+				lead := len(after) - len(cnfTrimLeft(after))
+				if raw == "" {
+					lead = min(lead, 1) // the others stand before the comment
+				}
+				r.between = text[len(r.name):len(name)+1] + after[:lead]
 			}
-			r.body = span{r.column, r.column + len(cnfTrimRight(text))}
+			r.body = span{r.column, r.column + len(r.name) + len(r.between) + len(raw)}
 		}
 		r.group = group
 		read = append(read, r)
@@ -243,7 +247,11 @@ func (f File) putMyCnf(content string, names []string, value *string) (string, e
 			if r.bare {
 				between = " = "
 			}
-			out = append(out, line[:r.body.start]+name+between+cnfText(*value)+line[r.body.end:])
+			text, behind := cnfText(*value), line[r.body.end:]
+			if text != "" && strings.HasPrefix(behind, "#") {
+				behind = " " + behind
+			}
+			out = append(out, line[:r.body.start]+name+between+text+behind)
 		default:
 			continue
 		}

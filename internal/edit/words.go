@@ -33,8 +33,8 @@ func (w Words) Put(words []string, edits []Edit) ([]string, error) {
 	}
 	words = slices.Clone(words)
 	for _, e := range edits {
-		if len(e.Names) == 0 {
-			return nil, fmt.Errorf("edit a command line: a setting without a name")
+		if len(e.Names) == 0 || strings.Trim(e.Names[0], "-") == "" || strings.ContainsAny(e.Names[0], "= \t\r\n\x00") {
+			return nil, fmt.Errorf("edit a command line: %q is no name of a flag", e.Names)
 		}
 		if e.Value != nil && strings.Contains(*e.Value, "\x00") {
 			return nil, fmt.Errorf("edit %s of a command line: the value holds a zero byte", e.Names[0])
