@@ -115,6 +115,15 @@ func TestLibraryInForce(t *testing.T) {
 	static.Argv = []string{staticProgram(t)}
 	static.Ready = hakaru.Ready{Log: "ready", Timeout: 20 * time.Second}
 	gone := memcached()
+	// A second allocator: the same library by another name.
+	other := filepath.Join(t.TempDir(), "libtcmalloc.so.4")
+	content, err := os.ReadFile(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(other, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name    string
 		unit    hakaru.Unit
@@ -146,6 +155,12 @@ func TestLibraryInForce(t *testing.T) {
 		{"wrapper has it", wrapped(gone, "sh", "-c", `env -i "$@"; exit $?`, "sh"), library, []seen{
 			{maps, "^not mapped: LD_PRELOAD is in the environment of its wrapper, pid [0-9]+ \\(sh -c .*, and not in its own", "maps of pid ", no},
 			{environ, "^not set: its wrapper, pid [0-9]+ \\(sh -c .* has LD_PRELOAD, and did not hand it on$", "environ of pid ", no},
+		}},
+		{"another allocator before it", memcached(), other + ":" + library, []seen{
+			{maps, `/libjemalloc\.so\.2; libtcmalloc\.so\.4 is mapped too, and comes before it in search order \(LD_PRELOAD\): tcmalloc serves$`, "maps of pid ", no},
+		}},
+		{"another allocator after it", memcached(), library + " " + other, []seen{
+			{maps, `/libjemalloc\.so\.2; libtcmalloc\.so\.4 is mapped too, and comes after it in search order: jemalloc serves$`, "maps of pid ", yes},
 		}},
 		{"static program", static, library, []seen{
 			{maps, "^not mapped: it can never be loaded: /.*/static is statically linked$", "maps of pid ", no},
@@ -184,6 +199,8 @@ func TestMemcachedInForce(t *testing.T) {
 		seen{stats("tcpport", otherPort), "^" + port + "$", "stats settings of 127.0.0.1:", no},
 		seen{stats("tcpport", port), "^" + port + "$", "stats settings of 127.0.0.1:", yes},
 		seen{hakaru.Ask{Kind: "cmdline", Argument: "-p", Asked: otherPort}, "^-p " + port + "$", "cmdline of pid ", no},
+		seen{stats("tcpport", "{http.port}"), "^" + port + "$", "tcpport", yes}, // a name is compared as what it stands for
+		seen{hakaru.Ask{Kind: "cmdline", Argument: "-p", Equals: "{http.port}"}, "^-p " + port + "$", "cmdline of pid ", yes},
 		seen{stats("maxbytes", "64M"), "^67108864$", "stats settings", yes},
 		seen{stats("maxbytes", "1024M"), "^67108864$", "stats settings", no},
 		seen{stats("limit_maxbytes", "67108864"), "^67108864$", "stats of 127.0.0.1:", yes},
@@ -402,6 +419,7 @@ func TestUWSGIInForce(t *testing.T) {
 				seen{hakaru.Ask{Kind: "processes", Asked: "4", Offset: 1}, "", "processes", tt.holds},
 				seen{hakaru.Ask{Kind: "http", Argument: "unix:{hakaru.dir}/stats", Field: "workers.length", Asked: "4"}, count, "what unix:/", tt.holds},
 				seen{hakaru.Ask{Kind: "http", Argument: "unix:{hakaru.dir}/stats", Field: "workers.0.accepting", Asked: "on"}, "^1$", "workers.0.accepting", yes},
+				seen{hakaru.Ask{Kind: "log", Argument: `bound to TCP address {http} fd`, Asked: "{http}"}, "^bound to TCP address 127.0.0.1:", "output", yes},
 				seen{hakaru.Ask{Kind: "backlog", Asked: "100"}, "^100 on 127.0.0.1:", "(uwsgi --ini ", yes},
 			)
 			// Request lines, one a request, of which there was one at least.

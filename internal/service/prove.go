@@ -41,6 +41,9 @@ func (s *Stack) proveOne(ctx context.Context, ask hakaru.Ask, when hakaru.Moment
 		return p
 	}
 	p.Service = u.spec.Service
+	// A leased port differs from trial to trial: the proof keeps its name, so
+	// that it is the same in all of them.
+	ask.Asked, ask.Contains, ask.Equals = s.place.Names.Expand(ask.Asked), s.place.Names.Expand(ask.Contains), s.place.Names.Expand(ask.Equals)
 	e := proof.Seek(ctx, s.subject(u), ask, again)
 	p.Found, p.Source, p.Holds = e.Found, e.Source, e.Holds
 	return p

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -294,6 +295,13 @@ func logged(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		return Evidence{"hakaru does not start it and does not see its output", source, hakaru.NotProved}
 	}
 	text, cut := on.Output()
+	if strings.Contains(ask.Argument, "{") {
+		names := make(hakaru.Names, len(on.Names))
+		for name, value := range on.Names {
+			names[name] = regexp.QuoteMeta(value)
+		}
+		ask.Argument = names.Expand(ask.Argument)
+	}
 	found, holds := matchLog(text, cut, ask)
 	return Evidence{found, source, holds}
 }
