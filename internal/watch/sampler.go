@@ -66,7 +66,7 @@ func newSampler(place hakaru.Place) (_ *sampler, err error) {
 	}
 	for _, u := range s.units {
 		if u.cpu == nil && u.foreign {
-			s.warn("no_cgroup", fmt.Sprintf("%s is not in a cgroup of hakaru's, which did not start it: its CPU time is the sum over the process that listens and its descendants, in steps of 10 ms, without what a process used since the last look before it ended unseen", hakaru.TheService(u.name)))
+			s.warn("no_cgroup", fmt.Sprintf("hakaru did not start %s: its CPU time is the sum over pid %d and its descendants, in steps of 10 ms", hakaru.TheService(u.name), u.leader))
 		} else if u.cpu == nil {
 			s.warn("no_cgroup", fmt.Sprintf("%s has no cgroup: its CPU time is the sum over its processes in steps of 10 ms, without what a process used since the last look before it ended unseen", hakaru.TheService(u.name)))
 		}
