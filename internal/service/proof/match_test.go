@@ -33,6 +33,15 @@ func TestMatch(t *testing.T) {
 	log := func(text string, cut bool) func(hakaru.Ask) (string, hakaru.Held) {
 		return func(a hakaru.Ask) (string, hakaru.Held) { return matchLog(text, cut, a) }
 	}
+	server := func(found string) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) { return "", matchServerValue(found, a) }
+	}
+	output := func(text string, cut bool) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) { return matchOutput(text, cut, a) }
+	}
+	revisionIs := func(commit string) func(hakaru.Ask) (string, hakaru.Held) {
+		return func(a hakaru.Ask) (string, hakaru.Held) { return "", matchRevision(commit, a) }
+	}
 	threads := func(n ...int) func(hakaru.Ask) (string, hakaru.Held) {
 		return func(a hakaru.Ask) (string, hakaru.Held) { return matchThreads(n, a) }
 	}
@@ -46,7 +55,6 @@ func TestMatch(t *testing.T) {
 		}
 	}
 	const jsonBody = `{"workers": 4, "pool": {"size": "8", "on": true}, "list": [{"pid": 3}, 2], "none": null}`
-	const yes, no, not = hakaru.Yes, hakaru.No, hakaru.NotProved
 	tests := []struct {
 		name  string
 		match func(hakaru.Ask) (string, hakaru.Held)
@@ -103,6 +111,41 @@ func TestMatch(t *testing.T) {
 		{"log pattern holds", log("spawned 3\nspawned 4", false), hakaru.Ask{Argument: `spawned (\d+)`, Asked: "4"}, "spawned 4", yes},
 		{"bad pattern", log("", false), hakaru.Ask{Argument: `(`}, "pattern: error parsing regexp: missing closing ): `(`", not},
 
+		{"log pattern is of lines", log("a\nready 3\nb", false), hakaru.Ask{Argument: `^ready (\d)$`, Asked: "3"}, "ready 3", yes},
+		{"log pattern without a group", log("[pid: 7]", false), hakaru.Ask{Argument: `pid: \d`, Asked: "false"}, "pid: 7", yes},
+		{"absent pattern is there", log("[pid: 7]", false), hakaru.Ask{Argument: `pid: (\d)`, Asked: "true", Absent: true}, "pid: 7", no},
+		{"absent pattern is not there", log("start", false), hakaru.Ask{Argument: `pid: (\d)`, Asked: "true", Absent: true}, "not there", yes},
+		{"absent pattern with a value", log("workers 2", false), hakaru.Ask{Argument: `workers (\d)`, Equals: "3", Absent: true}, "workers 2", yes},
+		{"absent, and a part was cut", log("start", true), hakaru.Ask{Argument: `pid: \d`, Absent: true}, "not in the part of the output that was kept", not},
+		{"there, and a part was cut", log("[pid: 7]", true), hakaru.Ask{Argument: `pid: \d`, Absent: true}, "pid: 7", no},
+		{"log count", log("worker 1\nworker 2\nworker 2\n", false), hakaru.Ask{Argument: `worker (\d)`, Asked: "2", Count: true}, "2", yes},
+		{"log count of whole matches", log("worker 1\nworker 2\nworker 2\n", false), hakaru.Ask{Argument: `worker \d`, Asked: "2", Offset: 1, Count: true}, "2", no},
+		{"log count of nothing", log("", false), hakaru.Ask{Argument: `worker \d`, Asked: "0", Count: true}, "0", yes},
+		{"log count of a word", log("", false), hakaru.Ask{Argument: `worker \d`, Asked: "auto", Count: true}, `0; "auto" is not a number`, not},
+		{"log count, cut", log("worker 1\n", true), hakaru.Ask{Argument: `worker \d`, Asked: "1", Count: true}, "1 in the part of the output that was kept", not},
+		{"log count, cut and too many", log("worker 1\nworker 2\n", true), hakaru.Ask{Argument: `worker \d`, Asked: "1", Count: true}, "2", no},
+
+		{"server value", server("134217728"), hakaru.Ask{Asked: "128M"}, "", yes},
+		{"server value of another size", server("134217728"), hakaru.Ask{Asked: "128k"}, "", no},
+		{"server value with a fraction", server("1610612736"), hakaru.Ask{Asked: "1.5g"}, "", yes},
+		{"server switch", server("1"), hakaru.Ask{Asked: "ON"}, "", yes},
+		{"server text", server("ROW"), hakaru.Ask{Asked: "row"}, "", yes},
+		{"server text that ends as a size", server("7"), hakaru.Ask{Asked: "M"}, "", no},
+		{"server value contains", server("A,B,C"), hakaru.Ask{Contains: "B"}, "", yes},
+
+		{"output", output(" 4\n", false), hakaru.Ask{Asked: "4"}, "4", yes},
+		{"output of more", output("size 4\n", false), hakaru.Ask{Asked: "4"}, "size 4", no},
+		{"output contains", output("a\nsize 4\nb", false), hakaru.Ask{Contains: "size 4"}, "size 4", yes},
+		{"output field", output(`{"size": 4}`, false), hakaru.Ask{Field: "size", Asked: "5"}, "4", no},
+		{"output is not JSON", output(`4`, false), hakaru.Ask{Field: "size", Asked: "5"}, "the answer has no size", not},
+		{"no output", output("", false), hakaru.Ask{Asked: "5"}, "nothing was printed", no},
+		{"output cut", output("a", true), hakaru.Ask{Contains: "b"}, "a (more was printed than is read)", not},
+		{"absent of output", output("a", false), hakaru.Ask{Contains: "b", Absent: true}, "a", yes},
+
+		{"branch", revisionIs("4f2a9c11d0"), hakaru.Ask{Asked: "main"}, "", yes},
+		{"commit", revisionIs("4f2a9c11d0"), hakaru.Ask{Asked: "4F2A9C1"}, "", yes},
+		{"another commit", revisionIs("4f2a9c11d0"), hakaru.Ask{Asked: "5f2a9c1"}, "", no},
+
 		{"threads", threads(1, 4, 4), hakaru.Ask{Asked: "4"}, "4", yes},
 		{"threads and a main one", threads(5), hakaru.Ask{Asked: "4", Offset: 1}, "5", yes},
 		{"too few threads", threads(1), hakaru.Ask{Asked: "4"}, "1", no},
@@ -111,6 +154,9 @@ func TestMatch(t *testing.T) {
 
 		{"backlog", backlog(64, 64), hakaru.Ask{Asked: "64"}, "64 on 127.0.0.1:80", yes},
 		{"backlog cut by somaxconn", backlog(4096), hakaru.Ask{Asked: "9000"}, "4096 on 127.0.0.1:80, cut by net.core.somaxconn", no},
+		{"backlog as somaxconn is", backlog(4096), hakaru.Ask{Asked: "4096"}, "4096 on 127.0.0.1:80", yes},
+		{"less than somaxconn", backlog(100), hakaru.Ask{Asked: "9000"}, "100 on 127.0.0.1:80", no},
+		{"one of two cut", backlog(100, 4096), hakaru.Ask{Asked: "9000"}, "100 on 127.0.0.1:80, 4096 on 127.0.0.1:80, cut by net.core.somaxconn", no},
 		{"no listener", backlog(), hakaru.Ask{Asked: "9000"}, "it does not listen", not},
 	}
 	for _, tt := range tests {
