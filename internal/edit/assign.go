@@ -102,7 +102,7 @@ func putAssign(content string, names []string, value *string) (string, error) {
 		return "", err
 	}
 	ours := len(content) // where what Put added before begins
-	if i := strings.LastIndex("\n"+content, "\n"+marker); i >= 0 && onlyAssignments(content, statements, i) {
+	if i := lastMarker(content); i >= 0 && onlyAssignments(content, statements, i) {
 		ours = i
 	}
 	var earlier []assignment
@@ -152,11 +152,20 @@ func putAssign(content string, names []string, value *string) (string, error) {
 		out += text + ending
 	}
 	if value == nil && ours < len(content) { // nothing may be left under the line
-		if bare := strings.TrimRight(out, "\r\n"); strings.HasSuffix("\n"+bare, "\n"+marker) {
+		if bare := strings.TrimRight(out, "\r\n"); lastMarker(bare) == len(bare)-len(marker) {
 			out = strings.TrimSuffix(bare, marker)
 		}
 	}
 	return out, nil
+}
+
+// lastMarker returns where the last line begins that is the marker, or -1.
+func lastMarker(content string) int {
+	i := strings.LastIndex(content, marker)
+	if i <= 0 || content[i-1] == '\n' || content[:i] == byteOrderMark {
+		return i
+	}
+	return -1
 }
 
 // onlyAssignments tells whether nothing but assignments in single lines stands
