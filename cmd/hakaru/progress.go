@@ -33,12 +33,13 @@ type progress struct {
 	frozen  *hakaru.Frozen
 	history []hakaru.Result
 	said    map[string]string // stratum and pair → last verdict said
+	doubted map[string]bool   // warnings of trials that were told, word for word
 	drawn   bool              // the current line is one to write over
 }
 
 func newProgress(w io.Writer, exp *hakaru.Experiment) *progress {
 	file, isFile := w.(*os.File)
-	return &progress{w: w, exp: exp, live: isFile && term.IsTerminal(int(file.Fd())), said: map[string]string{}}
+	return &progress{w: w, exp: exp, live: isFile && term.IsTerminal(int(file.Fd())), said: map[string]string{}, doubted: map[string]bool{}}
 }
 
 func (p *progress) say(format string, args ...any) {
@@ -96,6 +97,8 @@ func (p *progress) event(e campaign.Event) {
 	case e.Stage != "":
 		p.stage = e.Stage
 		p.draw(p.head() + " " + string(e.Stage))
+	case e.Bucket != nil && p.exp.Load.Program != nil:
+		// A load program tells nothing before its end.
 	case e.Bucket != nil:
 		p.draw(fmt.Sprintf("%s %s %s", p.head(), p.stage, unit.Rate(float64(e.Bucket.Good)/hakaru.BucketWidth.Seconds())))
 	case e.Lost != nil:
@@ -161,7 +164,11 @@ func (p *progress) result(r *hakaru.Result) {
 	}
 	p.say("%s %s; %s", line, strings.Join(figures, ", "), left(p.current.Left.Without(1)))
 	for _, w := range r.Warnings {
-		p.say("  doubt: %s", w.Message)
+		// What is true of every trial is told with the first one.
+		if !p.doubted[w.Message] {
+			p.doubted[w.Message] = true
+			p.say("  doubt: %s", w.Message)
+		}
 	}
 }
 

@@ -122,7 +122,7 @@ func (ab) Read(spec hakaru.ProgramSpec, w Written) hakaru.Totals {
 		return t
 	}
 	rate, _ := r.number("Requests per second")
-	t.Took = took(complete, rate, seconds(printed))
+	t.Took = took(complete, rate, seconds(printed), time.Millisecond/2)
 
 	var connect, receive, length, exceptions uint64
 	if failed > 0 {

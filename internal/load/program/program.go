@@ -132,16 +132,17 @@ func count(t *hakaru.Totals, kind hakaru.ErrorKind, n uint64) {
 // less is a-b, at least 0.
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// took is the time in which n answers came at a rate. Programs print the rate
-// in more digits than the time.
-func took(n uint64, rate float64, printed time.Duration) time.Duration {
-	if n == 0 || !(rate > 0) {
+// took is the time in which n answers came: as it was printed, to half of the
+// step of its last digit, or from the rate, which has two decimals, whichever is
+// known more exactly. Where the two differ by more than rounding explains,
+// something else is the matter, and what was measured is the time.
+func took(n uint64, rate float64, printed time.Duration, half time.Duration) time.Duration {
+	if n == 0 || !(rate > 0) || printed <= 0 {
 		return printed
 	}
+	const halfRate = 0.005
 	exact := time.Duration(float64(n) / rate * float64(time.Second))
-	// Rounded to different digits they differ a little; where they differ by
-	// more, something else is the matter, and the time is what was measured.
-	if d := exact - printed; printed > 0 && (d > printed/10+10*time.Millisecond || -d > printed/10+10*time.Millisecond) {
+	if (exact-printed).Abs() > 2*half+printed/100 || halfRate/rate > float64(half)/float64(printed) {
 		return printed
 	}
 	return exact

@@ -113,7 +113,7 @@ func (r *running) run(ctx context.Context, spec hakaru.LoadSpec) (hakaru.LoadRep
 	begun := time.Duration(len(r.buckets)) * hakaru.BucketWidth
 	call, err := r.program.Call(r.spec, spec.Window, false)
 	if err != nil {
-		return r.report(nil, &hakaru.Totals{Failed: err.Error()}), r.toBoundary(ctx)
+		return r.notRun(ctx, &hakaru.Totals{Failed: err.Error()})
 	}
 	limit, what := r.window.Total(), "had not ended long after its time was over"
 	if r.spec.Counted {
@@ -121,7 +121,7 @@ func (r *running) run(ctx context.Context, spec hakaru.LoadSpec) (hakaru.LoadRep
 	}
 	c, err := r.launch(call)
 	if err != nil {
-		return r.report(nil, &hakaru.Totals{Failed: err.Error(), Hint: r.program.Install()}), r.toBoundary(ctx)
+		return r.notRun(ctx, &hakaru.Totals{Failed: err.Error(), Hint: r.program.Install()})
 	}
 	inTime, err := r.await(ctx, c, limit)
 	if err != nil {
@@ -141,8 +141,16 @@ func (r *running) run(ctx context.Context, spec hakaru.LoadSpec) (hakaru.LoadRep
 	}
 	report := r.report(c, &totals)
 	report.Begun = begun
-	report.Buckets = r.buckets
 	return report, nil
+}
+
+// notRun reports a program that could not be started.
+func (r *running) notRun(ctx context.Context, t *hakaru.Totals) (hakaru.LoadReport, error) {
+	begun := time.Duration(len(r.buckets)) * hakaru.BucketWidth
+	err := r.toBoundary(ctx)
+	report := r.report(nil, t)
+	report.Begun = begun
+	return report, err
 }
 
 // warmUp runs the program for a while and drops what it says. A program that

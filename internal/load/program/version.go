@@ -66,10 +66,11 @@ func Version(ctx context.Context, spec hakaru.ProgramSpec) (path, version string
 }
 
 // versionLine is the first line that is not empty, without what it is followed
-// by: "wrk debian/4.1.0-3+b2 [epoll] Copyright …".
+// by: "wrk debian/4.1.0-3+b2 [epoll] Copyright …", and without the words around it.
 func versionLine(text string) string {
 	for l := range strings.Lines(text) {
-		if l, _, _ = strings.Cut(strings.TrimSpace(l), " Copyright"); l != "" {
+		l, _, _ = strings.Cut(strings.TrimSpace(l), " Copyright")
+		if l = strings.TrimPrefix(strings.TrimSuffix(l, " <$Revision$>"), "This is "); l != "" {
 			return l
 		}
 	}

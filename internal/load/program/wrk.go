@@ -122,7 +122,7 @@ func (wrk) Read(_ hakaru.ProgramSpec, w Written) hakaru.Totals {
 		t.Hint = "see all of it with hakaru try"
 		return t
 	}
-	t.Took = took(answers, rate, printed)
+	t.Took = took(answers, rate, printed, wrkHalf(printed))
 	var timeouts uint64
 	if line, found := r["Socket errors"]; found {
 		var connect, read, write uint64
@@ -147,6 +147,18 @@ func (wrk) Read(_ hakaru.ProgramSpec, w Written) hakaru.Totals {
 		}
 	}
 	return t
+}
+
+// wrkHalf is half of the last digit of a time, which is the second decimal of its
+// unit.
+func wrkHalf(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Hour:
+		return time.Hour / 200
+	case d >= time.Minute:
+		return time.Minute / 200
+	}
+	return time.Second / 200
 }
 
 // wrkTime reads a time as wrk prints it, into seconds: "82.00us", "1.65ms",
