@@ -49,7 +49,7 @@ func program(name string, argv ...string) hakaru.Unit {
 	return hakaru.Unit{
 		Service: name, Argv: append([]string{name}, argv...), Dir: "/",
 		Ready: hakaru.Ready{Connect: "{http}", Timeout: 20 * time.Second},
-		Stop:  hakaru.Stop{Signal: "TERM", Grace: 5 * time.Second},
+		Stop:  hakaru.Stop{Signal: "KILL"}, // some take a second to end, which is not what is tested
 	}
 }
 
@@ -269,7 +269,6 @@ func dial(t *testing.T, addr string) {
 func nginx(config string) hakaru.Unit {
 	u := program("nginx", "-c", "{hakaru.dir}/nginx.conf", "-e", "stderr")
 	u.Files = []hakaru.File{{Path: "nginx.conf", Content: config}}
-	u.Stop.Signal = "QUIT"
 	return u
 }
 
@@ -388,7 +387,6 @@ func uwsgi(lines ...string) hakaru.Unit {
 		{Path: "app.py", Content: wsgiApp},
 		{Path: "uwsgi.ini", Content: "[uwsgi]\nchdir = {hakaru.dir}\n" + strings.Join(lines, "\n") + "\n"},
 	}
-	u.Stop.Signal = "INT"
 	u.Ready = hakaru.Ready{Get: "http://{http}/", Body: "6765", Timeout: 20 * time.Second}
 	return u
 }

@@ -67,7 +67,11 @@ func TestSabotage(t *testing.T) {
 			signs: []hakaru.Sign{{Pattern: `\[emerg\].* unknown directive`, Hint: "look at that line"}, {Pattern: `\[emerg\]`, Hint: "another"}},
 			why:   []string{"it ended before it was ready (exit status 1)", `; it says: `, `[emerg]`, `unknown directive "acess_log" in /`, "nginx.conf:8"}, exit: "exit status 1", hint: "look at that line"},
 		{name: "nginx at a port that is taken", unit: nginx(atTaken),
-			why: []string{"it ended before it was ready (exit status 1); " + held, "which hakaru did not start"}, exit: "exit status 1", hint: "end that process, or let hakaru choose the port", output: "Address already in use"},
+			signs: []hakaru.Sign{{Pattern: `\[emerg\] .*bind\(\) to .* failed`, Hint: "another", Fatal: true}}, // it tries for 2.5 s
+			why:   []string{"it will not become ready: ", "; " + held, "which hakaru did not start"}, hint: "end that process, or let hakaru choose the port", output: "Address already in use"},
+		{name: "gunicorn at a port that is taken", unit: gunicornAt(taken.Addr().String()),
+			signs: []hakaru.Sign{{Pattern: `Connection in use: `, Fatal: true}},
+			why:   []string{"it will not become ready: ", "Connection in use: ", "; " + held}, hint: "end that process", output: "Connection in use"},
 		{name: "mariadbd without its data", unit: wrongData,
 			signs: []hakaru.Sign{{Pattern: `Can't change dir to`, Hint: "mariadb-install-db makes a data directory"}},
 			why:   []string{"it ended before it was ready (exit status 1)", "; it says: ", "Can't change dir to '/"}, exit: "exit status 1", hint: "mariadb-install-db"},
@@ -106,6 +110,12 @@ func TestSabotage(t *testing.T) {
 			nothingIn(t, opt.TempDir)
 		})
 	}
+}
+
+func gunicornAt(addr string) hakaru.Unit {
+	u := gunicorn()
+	u.Argv[2] = addr
+	return u
 }
 
 func script(t *testing.T, text string) hakaru.Unit {
