@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -212,6 +213,18 @@ func (s site) clean() {
 	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
 		s.t.Errorf("left behind:\n%s", left)
 	}
+}
+
+// gone waits until an agent whose conductor was killed has put back what it
+// changed and has ended.
+func (s site) gone() {
+	s.t.Helper()
+	eventually(s.t, "what the agent of a killed conductor leaves", func() error {
+		if left := look(filepath.Join(s.dir, "state")); left != "" {
+			return fmt.Errorf("left behind:\n%s", left)
+		}
+		return nil
+	})
 }
 
 // failed runs a command that is to end with a code, and returns what it said.
@@ -442,6 +455,12 @@ func (s site) killSome(victims string, after time.Duration) {
 // a run: one `hakaru list` puts everything back.
 func TestAttachedKilledAtAnyMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 20))
+	var swept atomic.Int32
+	t.Cleanup(func() {
+		if swept.Load() == 0 {
+			t.Error("no kill left anything to put back: nothing was tested")
+		}
+	})
 	for i := range 20 {
 		victims := []string{"conductor", "agent", "conductor and agent"}[i%3]
 		// A run takes about five seconds.
@@ -453,10 +472,12 @@ func TestAttachedKilledAtAnyMoment(t *testing.T) {
 			s := newSite(t, n.experiment(restart))
 			s.killSome(victims, after)
 			if victims == "conductor" {
-				s.clean() // its agent puts back by itself
+				s.gone()
 			}
 			said := s.failed(0, "list")
-			t.Log(said)
+			if strings.Contains(said, "has been put back") {
+				swept.Add(1)
+			}
 			n.same(t)
 			s.clean()
 			// And the lock is free, and the next run finds things as they were.
