@@ -11,6 +11,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"hakaru/internal/host"
 	"hakaru/internal/link"
 	"hakaru/internal/measure"
+	"hakaru/internal/service/attach"
 )
 
 // Spec is a trial, rendered.
@@ -93,11 +95,15 @@ type Outcome struct {
 // its services.
 const downGrace = time.Minute
 
-// downTime bounds taking down what the bundle brings up.
+// downTime bounds taking down what the bundle brings up, and putting back what it
+// changes: undo, and the answer after it.
 func downTime(b hakaru.Bundle) time.Duration {
 	limit := downGrace
 	for _, u := range b.Units {
 		limit += max(u.Stop.Grace, 0)
+		if u.Attached != nil {
+			limit += 2 * cmp.Or(u.Ready.Timeout, attach.DefaultTimeout)
+		}
 	}
 	return limit
 }
