@@ -62,9 +62,8 @@ func (b *builder) checkSettings() {
 		_, plain := b.owner(name)
 		switch {
 		case k.Knows():
-			_, has := k.Setting(plain)
 			_, mistaken := k.Mistaken(plain)
-			if blind && !has && !mistaken && hint.Near(plain, k.SettingNames()) == "" {
+			if _, has := k.Setting(plain); blind && !has && !mistaken && k.Near(plain) == "" {
 				continue
 			}
 			b.checkKnown(k, service, name, plain)
@@ -108,17 +107,11 @@ func (b *builder) serviceOf(name string) *hakaru.Service {
 
 // checkKnown checks a setting against those that its kind has.
 func (b *builder) checkKnown(k *kind.Kind, service *hakaru.Service, name, plain string) {
-	known, ok := k.Setting(plain)
-	if !ok {
-		fix := ""
-		if meant, found := k.Mistaken(plain); found {
-			fix = fmt.Sprintf("%s calls it %q", k.Name, meant)
-		} else {
-			fix = hint.Name(plain, k.SettingNames())
-		}
+	if fix, refused := k.Refuses(plain); refused && !k.IsVariable(b.sourceOf(service.Settings), plain) {
 		b.Mistake(b.settingPlaces[name], "unknown-setting", fmt.Sprintf("%s has no setting called %q", k.Name, plain), fix)
 		return
 	}
+	known := k.Describe(plain)
 	for _, v := range b.valuesOf(name) {
 		if v.Value == nil {
 			continue
@@ -163,8 +156,15 @@ func (b *builder) checkRendering() {
 				continue
 			}
 			for _, idle := range r.Idle() {
-				s := idle.Setting
-				b.Mistake(b.settingPlaces[s.FullName()], "needs", fmt.Sprintf("%s does nothing without %s", s.Name, strings.Join(idle.Needs, " or ")), "set it as well, under base or in the variant")
+				name := idle.Setting.FullName()
+				if idle.Off == "" {
+					b.Mistake(b.settingPlaces[name], "needs", idle.Why(), "set it as well, under base or in the variant")
+					continue
+				}
+				if b.exp.Variants[i].Idle == nil {
+					b.exp.Variants[i].Idle = map[string]string{}
+				}
+				b.exp.Variants[i].Idle[name] = idle.Why()
 			}
 		}
 	}
@@ -179,4 +179,35 @@ func (b *builder) renderMistake(err error, v hakaru.Variant) {
 		return
 	}
 	b.Mistake(mistake.Place{Line: 1, Column: 1}, "render", fmt.Sprintf("variant %s: %v", v.Name, err), "")
+}
+
+// sourceOf is the content of a config file that was read; "" where it is none.
+func (b *builder) sourceOf(file string) string {
+	for _, f := range b.exp.Sources {
+		if f.Path == file && file != "" {
+			return f.Content
+		}
+	}
+	return ""
+}
+
+// checkStrays looks for keys of a person's config file that the program does not
+// know and would pass over without a word.
+func (b *builder) checkStrays() {
+	for i := range b.exp.Services {
+		s := &b.exp.Services[i]
+		k, known := b.kinds.Find(s.Kind)
+		content := b.sourceOf(s.Settings)
+		if !known || content == "" {
+			continue
+		}
+		for _, stray := range k.Strays(content) {
+			if !stray.Sure {
+				continue // a doubt
+			}
+			b.MistakeIn(s.Settings, content, mistake.Place{Line: stray.Line, Column: stray.Column}, "unknown-setting",
+				fmt.Sprintf("%s has no setting called %q, and ignores it", k.Name, stray.Name),
+				fmt.Sprintf("did you mean %q?", stray.Near))
+		}
+	}
 }

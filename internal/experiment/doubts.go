@@ -16,6 +16,11 @@ const (
 	NothingToCompare = "nothing_to_compare"
 	BraceStays       = "brace_stays"
 	FlagReplaces     = "flag_replaces"
+	CannotAct        = "cannot_act"    // a setting needs longer than a trial is
+	IdleSetting      = "idle"          // a setting needs another that is switched off
+	UnknownKey       = "unknown_key"   // a config file has a key that its program ignores
+	AlsoSwitched     = "also_switched" // a setting of some variants switches another one on
+	LeavesForeground = "leaves_foreground"
 )
 
 // Doubts are what is right by the grammar and most likely not what was meant:
@@ -56,5 +61,5 @@ func Doubts(exp *hakaru.Experiment) []hakaru.Warning {
 				Message: fmt.Sprintf("run of %s holds {%s}, nothing is called so, and it stays as it is: %s", s.Name, name, fix)})
 		}
 	}
-	return out
+	return append(out, effects(exp)...)
 }

@@ -143,6 +143,7 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 	b.checkNames()
 	b.checkBuilds()
 	b.checkSettings()
+	b.checkStrays()
 	// What a trial would need is only worth a look in a file without mistakes.
 	if len(b.Mistakes) == 0 {
 		b.checkRendering()

@@ -52,8 +52,8 @@ func TestFromFlags(t *testing.T) {
 // carry its settings, and it is ready when the URL answers.
 func TestFromFlagsCommand(t *testing.T) {
 	exp, err := experiment.FromFlags(experiment.Flags{
-		Service: "uwsgi --ini app.ini --http {http} --processes {processes}",
-		Factors: []string{"processes=1,2,4"}, URL: "http://{http}/x", Options: options(),
+		Service: "starman --listen {http} --workers {workers} app.psgi",
+		Factors: []string{"workers=1,2,4"}, URL: "http://{http}/x", Options: options(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +69,8 @@ func TestFromFlagsMistakes(t *testing.T) {
 		want  []string
 	}{
 		"the example, whose kind is not built": {
-			experiment.Flags{Service: "uwsgi --ini app.ini --http {http}", Factors: []string{"processes=1,2,4"}, URL: "http://{http}/"},
-			[]string{"--factor processes=1,2,4: nothing uses the setting processes", "uwsgi is not known well enough yet", "write {processes}"}},
+			experiment.Flags{Service: "starman --listen {http}", Factors: []string{"workers=1,2,4"}, URL: "http://{http}/"},
+			[]string{"--factor workers=1,2,4: nothing uses the setting workers", "starman is not known well enough yet", "write {workers}"}},
 		"no service":   {experiment.Flags{Factors: []string{"a=1,2"}, URL: "http://127.0.0.1/"}, []string{"--service names no program"}},
 		"no URL":       {experiment.Flags{Service: "hakaru serve", Factors: []string{"processes=1,2"}}, []string{"--url names nothing to request"}},
 		"factor":       {experiment.Flags{Service: "./a {a}", Factors: []string{"a"}, URL: "http://127.0.0.1/"}, []string{"--factor takes NAME=VALUE"}},

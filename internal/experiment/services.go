@@ -103,11 +103,19 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 		Apply: doc.Apply.Value, Restart: doc.Restart.Value, Undo: doc.Undo.Value, Build: doc.Build.Value, SQL: doc.SQL.Value,
 	}
 	k := b.kindOf(doc, &s)
+	b.settingsFile(doc, &s, where)
 	if !b.written(where+".run") && doc.Attach == nil {
-		if k != nil && k.Run != "" {
-			s.Run = defaultRun(k, s.Settings)
-		} else {
-			b.Mistake(b.at(where), "no-run", where+" does not say what to run", "write run: and the command")
+		fix := "write run: and the command"
+		switch {
+		case k == nil || k.Run == "":
+		case s.Settings == "" && strings.Contains(k.Run, "{settings}"):
+			fix += ", or settings: and the path of its config file"
+		default:
+			s.Run = defaultRun(k, s.Settings, b.sourceOf(s.Settings))
+			fix = ""
+		}
+		if fix != "" {
+			b.Mistake(b.at(where), "no-run", where+" does not say what to run", fix)
 		}
 	}
 	for _, e := range doc.Env {
@@ -144,12 +152,12 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 		}
 	}
 	s.Stop = b.stop(doc.Stop)
-	b.settingsFile(doc, &s, where)
 	return s
 }
 
-func defaultRun(k *kind.Kind, settings string) []string {
-	list, err := grammar.Split(k.Run)
+// defaultRun is the kind's command for a config file.
+func defaultRun(k *kind.Kind, settings, content string) []string {
+	list, err := grammar.Split(k.RunFor(content))
 	if err != nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package kind_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,24 +33,52 @@ func set(name string, value ...string) hakaru.Setting {
 	return s
 }
 
-// Every kind file is complete: types are known, needs name settings, a proof
-// asks one thing, and nothing is mistaken for two settings.
+// Every kind file is complete: types are known, needs and conditions name
+// settings, a proof asks one thing, patterns can be read, and nothing is mistaken
+// for two settings.
 func TestKinds(t *testing.T) {
 	c, err := kind.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"command", "serve", "uwsgi", "gunicorn", "nginx", "mariadb", "mysql", "memcached", "puma", "unicorn", "starlet", "starman", "postfix"} {
+	built := []string{"command", "serve", "uwsgi", "gunicorn", "nginx", "mariadb", "mysql", "memcached", "puma"}
+	for _, name := range append(built, "unicorn", "starlet", "starman", "postfix") {
 		k, found := c.Find(name)
 		if !found {
 			t.Errorf("%s is not known", name)
-		} else if built := name == "command" || name == "serve"; k.Built != built {
+		} else if want := slices.Contains(built, name); k.Built != want {
 			t.Errorf("%s: built is %v", name, k.Built)
 		}
 	}
-	types := []kind.Type{kind.Text, kind.Count, kind.Whole, kind.Bool, kind.Duration, kind.Share, kind.Bytes, kind.Address, kind.Choice}
+	types := []kind.Type{kind.Text, kind.Count, kind.Whole, kind.Bool, kind.Duration, kind.Share, kind.Bytes, kind.Size, kind.Address, kind.Choice}
 	for _, name := range c.Names() {
-		k, _ := c.Find(name)
+		k, err := c.Read(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		known := func(what, setting string) {
+			if _, ok := k.Setting(setting); !ok {
+				t.Errorf("%s: %s names %s, which is no setting", name, what, setting)
+			}
+		}
+		conditions := func(what string, list []string) {
+			for _, condition := range list {
+				setting, _, _ := strings.Cut(condition, "=")
+				setting, _, _ = strings.Cut(strings.TrimSuffix(setting, "!"), ">")
+				known(what, setting)
+			}
+		}
+		pattern := func(what, text string) {
+			if re, err := regexp.Compile(text); err != nil {
+				t.Errorf("%s: %s: %v", name, what, err)
+			} else if re.MatchString("") {
+				t.Errorf("%s: %s matches everything: %s", name, what, text)
+			}
+		}
+		if k.Built && k.Name != "command" && (k.Summary == "" || len(k.Programs) == 0 || !k.Knows() || k.Stop.Signal == "") {
+			t.Errorf("%s: summary, programs, settings or stop is missing", name)
+		}
 		names := map[string]string{}
 		for _, s := range k.Settings {
 			if !slices.Contains(types, s.Type) {
@@ -64,9 +93,20 @@ func TestKinds(t *testing.T) {
 				}
 				names[n] = s.Name
 			}
+			for _, n := range s.Mistaken {
+				if real, ok := k.Setting(n); ok && real.Name != s.Name {
+					t.Errorf("%s.%s: %s is called a mistake and is a setting", name, s.Name, n)
+				}
+			}
+			for _, n := range s.Needs {
+				known(s.Name+" needs", n)
+			}
+			for _, n := range s.ImpliedBy {
+				known(s.Name+" implied_by", n)
+			}
 			for _, p := range s.Proofs {
 				asks := 0
-				for _, is := range []bool{p.HTTP != "", p.Processes, p.Threads, p.Backlog, p.Log != ""} {
+				for _, is := range []bool{p.HTTP != "", p.Processes, p.Threads, p.Backlog, p.Log != "", p.SQL != "", p.Stats != "", p.File, p.Cmdline} {
 					if is {
 						asks++
 					}
@@ -74,13 +114,33 @@ func TestKinds(t *testing.T) {
 				if asks != 1 {
 					t.Errorf("%s.%s: a proof asks %d things", name, s.Name, asks)
 				}
+				if p.Log != "" {
+					pattern(s.Name, p.Log)
+				}
+				if re, err := regexp.Compile(p.Log); err == nil && p.Shows != "" && re.NumSubexp() > 0 {
+					t.Errorf("%s.%s: what shows on or off has a group", name, s.Name)
+				}
+				conditions(s.Name+" unless", p.Unless)
+				conditions(s.Name+" when", p.When)
+				for plus := range p.Plus {
+					known(s.Name+" plus", plus)
+				}
 			}
 		}
-		for _, s := range k.Settings {
-			for _, n := range s.Needs {
-				if _, known := k.Setting(n); !known {
-					t.Errorf("%s.%s needs the unknown %s", name, s.Name, n)
-				}
+		conditions("logs_elsewhere", k.LogsElsewhere)
+		conditions("background", k.Background)
+		for _, p := range k.Private {
+			known("private", p.Name)
+		}
+		for _, n := range slices.Concat(k.Listen.Settings, []string{k.Listen.Host, k.Listen.Port, k.Listen.Unix, k.Listen.Dir, k.Listen.NoPort}) {
+			if n != "" {
+				known("listen", n)
+			}
+		}
+		for _, s := range k.Signs {
+			pattern("sign", s.Line)
+			if s.Hint == "" {
+				t.Errorf("%s: the sign %s has no hint", name, s.Line)
 			}
 		}
 	}

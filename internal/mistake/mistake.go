@@ -102,6 +102,25 @@ func (s *Source) finding(at Place, code, message, fix string) hakaru.Finding {
 	return f
 }
 
+// MistakeIn notes a mistake in another file than the source's own; the column is
+// in bytes.
+func (s *Source) MistakeIn(file, text string, at Place, code, message, fix string) {
+	f := In(file, text, at, code, message, fix)
+	if !slices.Contains(s.Mistakes, f) {
+		s.Mistakes = append(s.Mistakes, f)
+	}
+}
+
+// In is a mistake in a text by the name of its file; the column is in bytes.
+func In(file, text string, at Place, code, message, fix string) hakaru.Finding {
+	f := hakaru.Finding{File: file, Code: code, Severity: hakaru.Error, Message: message, Fix: fix}
+	if lines := Lines(text); at.Line > 0 && at.Line <= len(lines) {
+		f.Line, f.Excerpt = at.Line, lines[at.Line-1]
+		f.Column = min(max(at.Column, 1), len(f.Excerpt)+1)
+	}
+	return f
+}
+
 // Mistake notes a mistake. The same thing said of the same place is noted once.
 func (s *Source) Mistake(at Place, code, message, fix string) {
 	f := s.finding(at, code, message, fix)
@@ -119,15 +138,30 @@ func (s *Source) Later(at Place, what string) {
 	}
 }
 
-// Sorted returns the mistakes in the order of the lines.
+// Sorted returns the mistakes in the order of the lines, those in other files
+// after those in the source's own.
 func (s *Source) Sorted() List {
 	slices.SortStableFunc(s.Mistakes, func(a, b hakaru.Finding) int {
+		if other := s.isOther(a) - s.isOther(b); other != 0 {
+			return other
+		}
+		if c := strings.Compare(a.File, b.File); c != 0 && s.isOther(a) == 1 {
+			return c
+		}
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return a.Column - b.Column
 	})
 	return s.Mistakes
+}
+
+// isOther is 1 for a finding in a file that is not the source's own.
+func (s *Source) isOther(f hakaru.Finding) int {
+	if f.File != s.file && f.Line > 0 {
+		return 1
+	}
+	return 0
 }
 
 // byteColumn turns a column in characters, as the YAML parser counts, into one

@@ -3,9 +3,11 @@ package render
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"hakaru"
 	"hakaru/internal/kind"
+	"hakaru/internal/unit"
 )
 
 // Asks are the questions that show whether the settings of a variant are in
@@ -180,55 +182,79 @@ func (r *Rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
 
 // fromKind are the asks that the kind knows for a setting.
 func (r *Rendering) fromKind(u *renderedUnit, s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
-	known, ok := u.kind.Setting(x.Name)
-	if !ok {
-		return nil
+	if why := r.variant.Idle[x.FullName()]; why != "" && x.Value != nil {
+		return []hakaru.Ask{{NotProof: "it does nothing here: " + why}}
+	}
+	if _, known := u.kind.Setting(x.Name); !known && len(r.used[x.FullName()]) > 0 {
+		return nil // a name of the person's own
 	}
 	if x.Value == nil {
-		if len(known.Proofs) == 0 {
+		if len(u.kind.Describe(x.Name).Proofs) == 0 {
 			return nil
 		}
 		return []hakaru.Ask{{NotProof: "the setting is left out, so the program's own default counts"}}
 	}
 	value := r.fixed.Expand(*x.Value)
-	address := r.address(u.kind, u.unit.Argv, u.content)
-	var out []hakaru.Ask
-	for _, p := range known.Proofs {
-		set := func(name string) bool {
-			v, found := u.kind.Value(u.unit.Argv, u.content, name)
-			return found && v != "0" && v != "0s"
-		}
-		if slices.ContainsFunc(p.Unless, set) || len(p.When) > 0 && !slices.ContainsFunc(p.When, set) {
-			continue
-		}
-		a := hakaru.Ask{Kind: proofKind(p), Field: p.Field, Offset: p.Offset}
-		if want := p.Want(value); want != value {
-			a.Equals = want
-		}
-		switch a.Kind {
-		case "http":
-			if r.unixAddress(address) {
-				continue
-			}
-			a.Argument = hakaru.Names{"addr": address}.Expand(p.HTTP)
-		case "log":
-			a.Argument = hakaru.Names{"value": value}.Expand(p.Log)
-		}
-		out = append(out, a)
+	if acts, total := r.actsAfter(u.kind, x, value), r.Length(); acts > total && total > 0 {
+		return []hakaru.Ask{{NotProof: fmt.Sprintf("it acts after %s, and a trial ends after %s", unit.ExactDuration(acts), unit.ExactDuration(total))}}
 	}
-	return out
+	asks, why := u.kind.Asks(u.unit.Argv, u.content, r.address(u.kind, u.unit.Argv, u.content), x.Name, value)
+	if len(asks) == 0 && why != "" {
+		return []hakaru.Ask{{NotProof: why}}
+	}
+	return asks
 }
 
-func proofKind(p kind.Proof) string {
-	switch {
-	case p.HTTP != "":
-		return "http"
-	case p.Processes:
-		return "processes"
-	case p.Threads:
-		return "threads"
-	case p.Backlog:
-		return "backlog"
+// actsAfter is how long a setting needs until it can show: as the person says,
+// else as the kind does; 0 where it acts at once.
+func (r *Rendering) actsAfter(k *kind.Kind, x hakaru.Setting, value string) time.Duration {
+	said := r.exp.ActsAfter[x.FullName()]
+	after, known := k.Describe(x.Name).Acts(value)
+	if !known {
+		return said
 	}
-	return "log"
+	// Where nobody said otherwise the experiment has the shortest of all levels.
+	shortest := after
+	for _, v := range r.exp.Variants {
+		for _, s := range v.Settings {
+			if s.FullName() == x.FullName() && s.Value != nil {
+				if a, ok := k.Describe(x.Name).Acts(r.fixed.Expand(*s.Value)); ok {
+					shortest = min(shortest, a)
+				}
+			}
+		}
+	}
+	if said == 0 || said == shortest {
+		return after
+	}
+	return said
+}
+
+// Length is warm-up and measured window together; 0 where the load cannot be
+// rendered.
+func (r *Rendering) Length() time.Duration {
+	load, err := r.Load()
+	if err != nil {
+		return 0
+	}
+	return load.WarmUp + load.Window
+}
+
+// Late are the settings that need longer to act than the trial is, by full name,
+// with the time they need. One that does nothing at all is none of them.
+func (r *Rendering) Late() map[string]time.Duration {
+	out := map[string]time.Duration{}
+	total := r.Length()
+	for i := range r.units {
+		u := &r.units[i]
+		for _, x := range r.settingsOf(r.service(u.unit.Service)) {
+			if x.Value == nil || r.variant.Idle[x.FullName()] != "" {
+				continue
+			}
+			if acts := r.actsAfter(u.kind, x, r.fixed.Expand(*x.Value)); acts > total && total > 0 {
+				out[x.FullName()] = acts
+			}
+		}
+	}
+	return out
 }

@@ -156,6 +156,17 @@ func (r *Rendering) lines(text string) string {
 type Idle struct {
 	Setting hakaru.Setting
 	Needs   []string
+	// Off is the one of them that is written and switched off; empty where none is
+	// written at all.
+	Off string
+}
+
+// Why is the reason in words.
+func (i Idle) Why() string {
+	if i.Off != "" {
+		return fmt.Sprintf("%s needs %s, which is switched off", i.Setting.Name, i.Off)
+	}
+	return fmt.Sprintf("%s does nothing without %s", i.Setting.Name, strings.Join(i.Needs, " or "))
 }
 
 // Idle returns the settings of the variant that do nothing.
@@ -163,17 +174,54 @@ func (r *Rendering) Idle() []Idle {
 	var out []Idle
 	for _, u := range r.units {
 		for _, s := range u.settings {
-			known, ok := u.kind.Setting(s.Name)
-			if !ok || s.Value == nil || len(known.Needs) == 0 {
+			if s.Value == nil || kind.Off(*s.Value) {
 				continue
 			}
-			if !slices.ContainsFunc(known.Needs, func(need string) bool {
-				_, found := u.kind.Value(u.unit.Argv, u.content, need)
-				return found
-			}) {
-				out = append(out, Idle{s, known.Needs})
+			if needs, off := u.kind.Lacks(u.unit.Argv, u.content, s.Name); len(needs) > 0 {
+				out = append(out, Idle{s, needs, off})
 			}
 		}
 	}
 	return out
+}
+
+// Implied are settings that others switch on without their being written, by full
+// name: the one that does it. A variant that has such a one may differ from
+// others in more than it says.
+func (r *Rendering) Implied() map[string]string {
+	out := map[string]string{}
+	for _, u := range r.units {
+		for _, s := range u.kind.Settings {
+			if by := u.kind.ImpliedBy(u.unit.Argv, u.content, s.Name); by != "" {
+				name := s.Name
+				if len(r.exp.Services) > 1 {
+					name = u.unit.Service + "." + name
+				}
+				out[name] = by
+			}
+		}
+	}
+	return out
+}
+
+// Background are conditions under which a service would leave the foreground, by
+// its name.
+func (r *Rendering) Background() map[string]string {
+	out := map[string]string{}
+	for _, u := range r.units {
+		if c := u.kind.Any(u.kind.Background, u.unit.Argv, u.content); c != "" && u.unit.Attached == nil {
+			out[u.unit.Service] = c
+		}
+	}
+	return out
+}
+
+// Strays are the keys of a service's config file that its program does not know
+// and passes over.
+func (c *Renderer) Strays(s *hakaru.Service) []kind.Stray {
+	k, known := c.kinds.Find(s.Kind)
+	if !known || s.Settings == "" {
+		return nil
+	}
+	return k.Strays(sourceOf(c.exp, s.Settings))
 }

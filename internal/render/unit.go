@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"hakaru"
@@ -80,10 +81,7 @@ func (r *Rendering) stack() error {
 }
 
 func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit, error) {
-	where := "service"
-	if s.Name != hakaru.OnlyService || len(r.exp.Services) > 1 {
-		where = "services." + s.Name
-	}
+	where := where(r.exp, s)
 	k, _ := r.kinds.Find(s.Kind)
 	if k == nil {
 		return renderedUnit{}, fmt.Errorf("unknown kind %q of %s", s.Kind, s.Name)
@@ -119,7 +117,7 @@ func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit
 		}
 		u.Env = append(u.Env, v)
 	}
-	if err := r.putIn(s, k, where, &u, &out, taken); err != nil {
+	if err := r.putIn(s, k, &u, &out, taken); err != nil {
 		return out, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Files)) {
@@ -128,6 +126,10 @@ func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit
 		redirect(u.Argv, name, name)
 	}
 	u.Ready = r.ready(s, k, u.Argv, out.content)
+	u.Signs = k.UnitSigns()
+	if u.SQL == "" {
+		u.SQL = k.DataSource(u.Argv, out.content)
+	}
 	u.Stop = s.Stop
 	if u.Stop.Signal == "" {
 		u.Stop.Signal = k.Stop.Signal
@@ -193,32 +195,37 @@ func OfVersion(exp *hakaru.Experiment, s *hakaru.Service, x hakaru.Setting) bool
 }
 
 // putIn writes the settings copy and lets the kind put its settings in: into the
-// copy where there is one, else on the command line.
-func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, where string, u *hakaru.Unit, out *renderedUnit, taken map[string]bool) error {
+// copy where there is one, else on the command line. What the command line has
+// already is changed there as well, since it may count more.
+func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *renderedUnit, taken map[string]bool) error {
+	own := out.settings
+	if s.Attach != nil && len(own) > 0 && (s.Settings == "" || !k.CanEditFile()) {
+		return &Mistake{Path: where(r.exp, s) + ".apply", Code: "not-used",
+			Message: fmt.Sprintf("nothing brings the setting %s to %s, which hakaru does not start", own[0].Name, hakaru.TheService(s.Name)),
+			Fix:     "write {" + own[0].Name + "} in its settings file or in apply"}
+	}
 	if s.Settings != "" {
 		out.content = r.lines(sourceOf(r.exp, s.Settings))
+		if s.Attach == nil { // else apply brings the copy to where it is read
+			original := s.Settings
+			if !path.IsAbs(original) {
+				original = path.Join(r.exp.Dir, original)
+			}
+			out.content = k.Relocate(out.content, original)
+			for _, x := range k.OwnFiles(out.content) {
+				if !slices.ContainsFunc(own, func(o hakaru.Setting) bool { return k.Same(o.Name, x.Name) }) && !k.OnLine(u.Argv, x.Name) {
+					own = append([]hakaru.Setting{x}, own...)
+				}
+			}
+		}
 	}
-	switch {
-	case s.Attach != nil && len(out.settings) > 0 && (s.Settings == "" || !k.CanEditFile()):
-		return &Mistake{Path: where + ".apply", Code: "not-used",
-			Message: fmt.Sprintf("nothing brings the setting %s to %s, which hakaru does not start", out.settings[0].Name, hakaru.TheService(s.Name)),
-			Fix:     "write {" + out.settings[0].Name + "} in its settings file or in apply"}
-	case len(out.settings) == 0 || s.Kind == "command":
-	case s.Settings != "" && k.CanEditFile():
-		edited, err := k.EditFile(out.content, out.settings)
-		if err != nil {
+	for _, x := range own {
+		if s.Kind == "command" {
+			break
+		}
+		if err := r.putOne(s, k, u, out, x); err != nil {
 			return err
 		}
-		out.content = edited
-	case k.CanEditWords():
-		argv, err := k.EditWords(u.Argv, out.settings)
-		if err != nil {
-			return err
-		}
-		u.Argv = argv
-	default:
-		return &Mistake{NotYet: !k.Built, Path: "service.kind", Code: "not-yet",
-			Message: fmt.Sprintf("kind %s cannot put the setting %s in yet", k.Name, out.settings[0].Name)}
 	}
 	if s.Settings != "" {
 		name := path.Base(s.Settings)
@@ -238,6 +245,51 @@ func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, where string, u *haka
 	return nil
 }
 
+func (r *Rendering) putOne(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *renderedUnit, x hakaru.Setting) error {
+	list := []hakaru.Setting{x}
+	var failed error
+	if s.Settings != "" && k.CanEditFile() {
+		edited, err := k.EditCopy(out.content, list)
+		switch {
+		case err == nil:
+			out.content = edited
+			if !k.OnLine(u.Argv, x.Name) {
+				return nil
+			}
+		case s.Attach != nil || !k.CanEditWords():
+			return &Mistake{Path: where(r.exp, s) + ".settings", Code: "settings-file", Message: fmt.Sprintf("put %s into %s: %v", x.Name, s.Settings, err)}
+		default: // a file that cannot be edited there: the command line counts more
+			failed = err
+		}
+	}
+	if !k.CanEditWords() {
+		m := &Mistake{NotYet: !k.Built, Path: where(r.exp, s) + ".kind", Code: "not-used",
+			Message: fmt.Sprintf("kind %s cannot put the setting %s in", k.Name, x.Name)}
+		if k.CanEditFile() {
+			m.Code, m.Message = "no-settings", fmt.Sprintf("kind %s takes %s from its config file, and the service has none", k.Name, x.Name)
+			m.Fix = "write settings: and the path of the file"
+		}
+		return m
+	}
+	argv, err := k.EditWords(u.Argv, list)
+	if err != nil {
+		if failed != nil {
+			err = failed
+		}
+		return &Mistake{Path: where(r.exp, s) + ".run", Code: "command-line", Message: err.Error()}
+	}
+	u.Argv = argv
+	return nil
+}
+
+// where is the path of a service in the experiment file.
+func where(exp *hakaru.Experiment, s *hakaru.Service) string {
+	if s.Name == hakaru.OnlyService && len(exp.Services) == 1 {
+		return "service"
+	}
+	return "services." + s.Name
+}
+
 // redirect makes the words that name a file name its copy.
 func redirect(argv []string, file, name string) {
 	for i, word := range argv {
@@ -254,16 +306,37 @@ func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, argv []string, conten
 	}
 	ready := hakaru.Ready{Get: r.text(s.Ready.Get), Status: s.Ready.Status, Body: r.text(s.Ready.Body),
 		Connect: r.text(s.Ready.Connect), Log: r.text(s.Ready.Log), Timeout: s.Ready.Timeout}
-	if ready.Get != "" || ready.Connect != "" || ready.Log != "" || k.Ready.Get == "" {
+	if ready.Get != "" || ready.Connect != "" || ready.Log != "" {
 		return ready
 	}
 	address := r.address(k, argv, content)
-	if r.unixAddress(address) {
+	ready.Log = k.Ready.Log
+	switch {
+	case k.Ready.Load && r.asked(address, &ready):
+	case k.Ready.Get != "" && !r.unixAddress(address):
+		ready.Get, ready.Status = hakaru.Names{"addr": address}.Expand(k.Ready.Get), k.Ready.Status
+	case k.Ready.Get != "" || k.Ready.Connect != "":
 		ready.Connect = address
-		return ready
 	}
-	ready.Get, ready.Status = hakaru.Names{"addr": address}.Expand(k.Ready.Get), k.Ready.Status
 	return ready
+}
+
+// asked makes readiness ask what the load will, where that goes to the address: a
+// server may accept connections long before its app can answer.
+func (r *Rendering) asked(address string, ready *hakaru.Ready) bool {
+	l := r.exp.Load.HTTP
+	if l == nil || l.Method != "" && !strings.EqualFold(l.Method, "GET") || len(l.Headers) > 0 || address == "" {
+		return false
+	}
+	url := r.text(l.URL)
+	if rest, found := strings.CutPrefix(url, "http://"); !found || rest != address && !strings.HasPrefix(rest, address+"/") && !strings.HasPrefix(rest, address+"?") {
+		return false
+	}
+	ready.Get, ready.Body = url, r.text(l.Expect)
+	if status, err := strconv.Atoi(r.text(l.Status)); err == nil {
+		ready.Status = status
+	}
+	return true
 }
 
 // address is where the service listens. A socket's URL stands for its address.

@@ -1,0 +1,195 @@
+package kind
+
+import (
+	"strconv"
+	"strings"
+
+	"hakaru"
+	"hakaru/internal/unit"
+)
+
+// Proof is one way to see a setting in force. Exactly one of HTTP, Processes,
+// Threads, Backlog, Log, SQL, Stats, File and Cmdline is set.
+type Proof struct {
+	HTTP      string `yaml:"http"` // a URL, {addr} as in Ready
+	Processes bool   `yaml:"processes"`
+	Threads   bool   `yaml:"threads"`
+	Backlog   bool   `yaml:"backlog"`
+	// Log is a pattern (RE2) on the output. Its last group is the value; without
+	// one, that it is there is the proof.
+	Log     string `yaml:"log"`
+	SQL     string `yaml:"sql"`     // a statement; {name} is the setting with underscores
+	Stats   string `yaml:"stats"`   // the field of memcached's "stats settings"
+	File    bool   `yaml:"file"`    // the line in the config file that the running process has read
+	Cmdline bool   `yaml:"cmdline"` // the flag, where it was put on the command line
+
+	Field string `yaml:"field"` // into the answer of HTTP
+	// As says what the value is: "seconds", "share", "bytes" (64 MiB), "size" (64M),
+	// "megabytes" (64): the answer is the plain number of it; "first" and "last" of
+	// two with a colon between them (1:5).
+	As string `yaml:"as"`
+	// Offset is added to the number asked for, of Processes; so is what Plus says of
+	// each setting that is switched on: a number, or "value".
+	Offset int               `yaml:"offset"`
+	Plus   map[string]string `yaml:"plus"`
+	// Count: how many distinct lines match Log is the number asked for.
+	Count bool `yaml:"count"`
+	// Shows is for settings that are on or off: "on" where what Log finds is there
+	// when the setting is on, and is not there when it is off; "off" the reverse.
+	Shows string `yaml:"shows"`
+	// From is the first moment at which it can be seen: ready, load, end.
+	From hakaru.Moment `yaml:"from"`
+	// Unless and When are conditions: it says nothing where one of Unless holds, and
+	// something only where one of When does.
+	Unless []string `yaml:"unless"`
+	When   []string `yaml:"when"`
+}
+
+// Kind is the kind of ask that the proof makes.
+func (p Proof) Kind() string {
+	switch {
+	case p.HTTP != "":
+		return "http"
+	case p.Processes:
+		return "processes"
+	case p.Threads:
+		return "threads"
+	case p.Backlog:
+		return "backlog"
+	case p.SQL != "":
+		return "sql"
+	case p.Stats != "":
+		return "stats"
+	case p.File:
+		return "file"
+	case p.Cmdline:
+		return "cmdline"
+	}
+	return "log"
+}
+
+// Asks returns what to ask where a setting has this value, and why there is
+// nothing to ask where that is known. The service listens at address; a leased
+// name in a text stays.
+func (k *Kind) Asks(words []string, content, address, name, value string) (asks []hakaru.Ask, why string) {
+	s := k.Describe(name)
+	elsewhere := k.Any(k.LogsElsewhere, words, content)
+	for _, p := range s.Proofs {
+		if k.Any(p.Unless, words, content) != "" || len(p.When) > 0 && k.Any(p.When, words, content) == "" {
+			continue
+		}
+		a := hakaru.Ask{Kind: p.Kind(), Field: p.Field, Offset: p.Offset, Count: p.Count, From: p.From}
+		if a.From == hakaru.AtReady {
+			a.From = ""
+		}
+		if want := p.Want(value); want != value {
+			a.Equals = want
+		}
+		switch a.Kind {
+		case "http":
+			if strings.HasPrefix(address, "unix:") {
+				continue
+			}
+			a.Argument = hakaru.Names{"addr": address}.Expand(p.HTTP)
+		case "processes":
+			if _, err := strconv.Atoi(value); err != nil {
+				why = value + " is not a number, and how many it stands for is known to " + k.Name + " only"
+				continue
+			}
+			a.Offset += k.plus(p, words, content)
+		case "log":
+			if elsewhere != "" {
+				why = "its log goes elsewhere (" + elsewhere + "), so hakaru does not see it"
+				continue
+			}
+			a.Argument = hakaru.Names{"value": value}.Expand(p.Log)
+			if p.Shows != "" {
+				a.Absent = (p.Shows == "on") == Off(value)
+			}
+		case "sql":
+			a.Argument = hakaru.Names{"name": strings.ReplaceAll(s.Name, "-", "_")}.Expand(p.SQL)
+		case "stats":
+			a.Argument, a.Field = address, p.Stats
+		case "file":
+			a.Contains = k.Line(content, name)
+			if a.Contains == "" || strings.Contains(a.Contains, "{") {
+				continue
+			}
+		case "cmdline":
+			flag, found := k.flag(words, name)
+			if !found {
+				continue
+			}
+			a.Argument = flag
+		}
+		asks = append(asks, a)
+	}
+	return asks, why
+}
+
+// plus is how many processes other settings add.
+func (k *Kind) plus(p Proof, words []string, content string) int {
+	sum := 0
+	for name, more := range p.Plus {
+		if on, _ := k.On(words, content, name); !on {
+			continue
+		}
+		if more == "value" {
+			more, _ = k.Value(words, content, name)
+		}
+		if n, err := strconv.Atoi(more); err == nil {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// flag is a setting's flag as it stands on the command line.
+func (k *Kind) flag(words []string, name string) (string, bool) {
+	for _, n := range k.onLine(name) {
+		if !strings.HasPrefix(n, "-") {
+			n = "--" + n
+		}
+		for _, w := range words {
+			if w == n || strings.HasPrefix(w, n+"=") {
+				return n, true
+			}
+		}
+	}
+	return "", false
+}
+
+// Want returns what a proof is to find where value was asked for.
+func (p Proof) Want(value string) string {
+	var number float64
+	var err error
+	switch p.As {
+	case "seconds":
+		d, derr := unit.ParseDuration(value)
+		number, err = d.Seconds(), derr
+	case "share":
+		number, err = unit.ParseShare(value)
+	case "bytes":
+		number, err = unit.ParseBytes(value)
+	case "first", "last":
+		low, high, both := strings.Cut(value, ":")
+		if p.As == "first" || !both {
+			return low
+		}
+		return high
+	case "size", "megabytes":
+		n, ok := size(value)
+		if !ok {
+			return value
+		}
+		if number = n; p.As == "megabytes" {
+			number *= 1 << 20
+		}
+	default:
+		return value
+	}
+	if err != nil {
+		return value
+	}
+	return strconv.FormatFloat(number, 'f', -1, 64)
+}
