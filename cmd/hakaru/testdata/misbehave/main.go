@@ -29,7 +29,7 @@ func spin() {
 
 func main() {
 	listen := flag.String("listen", "", "address")
-	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, front: pass on to another, get: ask one, or spin: use CPUs with eight threads until killed")
+	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, reset, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, front: pass on to another, get: ask one, or spin: use CPUs with eight threads until killed")
 	to := flag.String("to", "", "address to pass requests on to, for front")
 	after := flag.Duration("after", 200*time.Millisecond, "when, for exits and slow-start")
 	flag.Parse()
@@ -107,6 +107,13 @@ func main() {
 				return
 			case "500":
 				http.Error(w, "template not found: index.html", http.StatusInternalServerError)
+				return
+			case "reset": // the connection, without an answer
+				c, _, err := w.(http.Hijacker).Hijack()
+				if err == nil {
+					_ = c.(*net.TCPConn).SetLinger(0)
+					c.Close()
+				}
 				return
 			case "404":
 				http.NotFound(w, r)
