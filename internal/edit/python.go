@@ -54,7 +54,9 @@ func pyScan(content string) ([]pyStatement, error) {
 				if depth == 0 {
 					break logical
 				}
-			case c == '\\' && (strings.HasPrefix(content[at+1:], "\n") || strings.HasPrefix(content[at+1:], "\r\n")):
+			case c == '\\' && strings.Trim(content[at+1:], "\r\n") == "":
+				return all, fmt.Errorf("line %d: nothing follows the backslash", line)
+			case c == '\\' && (content[at+1] == '\n' || strings.HasPrefix(content[at+1:], "\r\n")):
 				at += 1 + strings.IndexByte(content[at+1:], '\n') + 1
 				line++
 			case c == '#':
