@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,42 +79,30 @@ func openCache(dir string) error {
 	return nil
 }
 
-// lockVersion takes a version's lock, waiting for it unless now is set; then a
-// lock that another has is nil.
-func (v *Versions) lockVersion(ctx context.Context, key string, how int, now bool) (*os.File, error) {
+// lockVersion takes a version's lock, or nil where another has it.
+func (v *Versions) lockVersion(key string, how int) (*os.File, error) {
 	path := filepath.Join(v.opt.Dir, key+lockSuffix)
 	fail := func(err error) (*os.File, error) { return nil, fmt.Errorf("lock version %s: %w", path, err) }
-	tick := time.NewTicker(lockPause) // flock has no wake-up that ctx could end
-	defer tick.Stop()
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
-		if err != nil {
-			return fail(err)
-		}
-		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-		if err == nil {
-			// It may have been removed, with its version, in between.
-			opened, openErr := f.Stat()
-			there, err := os.Stat(path)
-			if openErr == nil && err == nil && os.SameFile(opened, there) {
-				return f, nil
-			}
-		}
-		if closeErr := f.Close(); closeErr != nil {
-			return fail(closeErr)
-		}
-		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
-			return fail(err)
-		}
-		if err != nil && now {
-			return nil, nil
-		}
-		select {
-		case <-ctx.Done():
-			return fail(context.Cause(ctx))
-		case <-tick.C:
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fail(err)
+	}
+	err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+	if err == nil {
+		// It may have been removed, with its version, in between.
+		opened, openErr := f.Stat()
+		there, err := os.Stat(path)
+		if openErr == nil && err == nil && os.SameFile(opened, there) {
+			return f, nil
 		}
 	}
+	if closeErr := f.Close(); closeErr != nil {
+		return fail(closeErr)
+	}
+	if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+		return fail(err)
+	}
+	return nil, nil
 }
 
 // readAbout returns the note of a finished version; nil where it is not.
@@ -160,7 +147,7 @@ func (v *Versions) finish(key string, a about) (err error) {
 
 // prune removes the versions that were used longest ago, but for those that are
 // in use and the newest.
-func (v *Versions) prune(ctx context.Context) error {
+func (v *Versions) prune() error {
 	entries, err := os.ReadDir(v.opt.Dir)
 	if err != nil {
 		return fmt.Errorf("look for old versions: %w", err)
@@ -185,7 +172,7 @@ func (v *Versions) prune(ctx context.Context) error {
 	slices.SortFunc(all, func(a, b kept) int { return cmp.Or(b.used.Compare(a.used), strings.Compare(a.key, b.key)) })
 	var errs []error
 	for _, old := range all[min(len(all), v.opt.Keep):] {
-		lock, err := v.lockVersion(ctx, old.key, unix.LOCK_EX, true)
+		lock, err := v.lockVersion(old.key, unix.LOCK_EX)
 		if err != nil || lock == nil {
 			errs = append(errs, err)
 			continue

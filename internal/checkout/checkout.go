@@ -144,8 +144,10 @@ func (v *Versions) lacking(ask Ask, repo *Repository, dir string) error {
 }
 
 // hold returns a finished version with its shared lock held, and makes it where
-// it is not there.
+// it is not there. While another agent makes or removes it, it waits.
 func (v *Versions) hold(ctx context.Context, key string, ask Ask, repo *Repository) (*about, error) {
+	tick := time.NewTicker(lockPause) // flock has no wake-up that ctx could end
+	defer tick.Stop()
 	for {
 		a, err := v.readAbout(key)
 		if err != nil {
@@ -160,33 +162,57 @@ func (v *Versions) hold(ctx context.Context, key string, ask Ask, repo *Reposito
 			}
 			delete(v.held, key)
 		}
+		// Either way it is looked at again with the lock held: another agent may
+		// have been quicker.
+		taken := false
 		if a != nil {
-			lock, err := v.lockVersion(ctx, key, unix.LOCK_SH, false)
-			if err != nil {
-				return nil, err
-			}
-			v.held[key] = lock
-			now := time.Now()
-			if err := os.Chtimes(filepath.Join(v.opt.Dir, key, aboutFile), now, now); err != nil && !errors.Is(err, os.ErrNotExist) {
-				return nil, fmt.Errorf("note that version %s is used: %w", key, err)
-			}
-			continue // it may have been removed before it was locked
+			taken, err = v.share(key)
+		} else {
+			taken, err = v.createLocked(ctx, key, ask, repo)
 		}
-		lock, err := v.lockVersion(ctx, key, unix.LOCK_EX, false)
 		if err != nil {
 			return nil, err
 		}
-		// Another agent may have made it while this one waited.
-		if a, err = v.readAbout(key); err == nil && a == nil {
-			err = v.create(ctx, key, ask, repo)
+		if taken {
+			continue
 		}
-		if err = errors.Join(err, lock.Close()); err != nil {
-			return nil, err
-		}
-		if err := v.prune(ctx); err != nil {
-			return nil, err
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another agent with version %s: %w", key, context.Cause(ctx))
+		case <-tick.C:
 		}
 	}
+}
+
+// share takes the lock of a finished version for the life of the agent; false
+// where another has it for itself.
+func (v *Versions) share(key string) (bool, error) {
+	lock, err := v.lockVersion(key, unix.LOCK_SH)
+	if err != nil || lock == nil {
+		return false, err
+	}
+	v.held[key] = lock
+	now := time.Now()
+	if err := os.Chtimes(filepath.Join(v.opt.Dir, key, aboutFile), now, now); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, fmt.Errorf("note that version %s is used: %w", key, err)
+	}
+	return true, nil
+}
+
+// createLocked makes a version with its lock held; false where another has it.
+func (v *Versions) createLocked(ctx context.Context, key string, ask Ask, repo *Repository) (bool, error) {
+	lock, err := v.lockVersion(key, unix.LOCK_EX)
+	if err != nil || lock == nil {
+		return false, err
+	}
+	a, err := v.readAbout(key)
+	if err == nil && a == nil {
+		err = v.create(ctx, key, ask, repo)
+	}
+	if err = errors.Join(err, lock.Close()); err != nil {
+		return false, err
+	}
+	return true, v.prune()
 }
 
 // create checks a version out and builds it. Its lock is held.
@@ -325,7 +351,7 @@ func (v *Versions) workingTree(ctx context.Context, ask Ask) (Version, error) {
 		first.print = after.print
 		v.seen[repo.Top] = first
 	}
-	return out, v.prune(ctx)
+	return out, v.prune()
 }
 
 // keyLength is that of a version's name in the cache.

@@ -1,0 +1,633 @@
+package checkout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hakaru/internal/watch/kernel"
+)
+
+// counted is a build that notes how often it ran, outside of what it builds.
+const counted = `#!/bin/sh
+echo x >> "$1"
+echo "made of $(cat speed) by git $(git describe --always --tags)"
+cp speed app
+`
+
+func newVersions(t *testing.T, opt Options) *Versions {
+	t.Helper()
+	if opt.Dir == "" {
+		opt.Dir = filepath.Join(t.TempDir(), "cache", "versions")
+	}
+	opt.Environ = testEnviron()
+	v := New(opt)
+	t.Cleanup(func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return v
+}
+
+func make1(t *testing.T, v *Versions, ask Ask) Version {
+	t.Helper()
+	if ask.Mark == "" {
+		ask.Mark = "test-" + t.Name()
+	}
+	got, err := v.Make(t.Context(), ask)
+	if err != nil {
+		t.Fatalf("%v\n%v", err, func() string {
+			b, _ := errors.AsType[*BuildError](err)
+			if b == nil {
+				return ""
+			}
+			return b.Output
+		}())
+	}
+	return got
+}
+
+// snapshot is all that is in a directory, with its times and contents.
+func snapshot(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := ""
+		if info.Mode().IsRegular() {
+			content = get(t, path)
+		}
+		all[path] = fmt.Sprint(info.Mode(), info.ModTime(), content)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A version is what the commit has, the person's repository is as it was, and a
+// second one costs nothing.
+func TestVersion(t *testing.T) {
+	dir, main, faster := newRepo(t, map[string]string{"speed": "slow\n", "build.sh": counted, "sub/deep/file": "here\n"})
+	put(t, dir, map[string]string{"speed": "not committed\n"})
+	before := snapshot(t, dir)
+	log := filepath.Join(t.TempDir(), "builds")
+	v := newVersions(t, Options{})
+	ask := func(commit string) Ask {
+		return Ask{Service: "app", Dir: dir, Revision: commit, Build: []string{"./build.sh", log}}
+	}
+	for range 2 {
+		for commit, want := range map[string]string{main: "slow\n", faster: "fast\n"} {
+			got := make1(t, v, ask(commit))
+			if app := get(t, got.Dir, "app"); got.Commit != commit || app != want || len(got.Warnings) > 0 || filepath.Base(got.Dir) != "app" {
+				t.Errorf("%+v, its app is %q, want %q", got, app, want)
+			}
+			if strings.HasPrefix(got.Dir, dir) {
+				t.Errorf("%s is within the working tree", got.Dir)
+			}
+			if said := get(t, got.Dir, "..", "..", logFile); commit == main && !strings.Contains(said, "by git v1") {
+				t.Errorf("the build wrote %q", said)
+			}
+		}
+	}
+	if builds := get(t, log); builds != "x\nx\n" {
+		t.Errorf("built %q", builds)
+	}
+	if diff := cmp.Diff(before, snapshot(t, dir)); diff != "" {
+		t.Errorf("the repository has changed:\n%s", diff)
+	}
+
+	// A service further down runs further down; another agent finds it all there.
+	other := newVersions(t, Options{Dir: v.opt.Dir})
+	deep := ask(main)
+	deep.Dir, deep.Build = filepath.Join(dir, "sub", "deep"), nil
+	if got := make1(t, other, deep); get(t, got.Dir, "file") != "here\n" {
+		t.Errorf("%+v", got)
+	}
+	make1(t, other, ask(main))
+	if builds := get(t, log); builds != "x\nx\n" {
+		t.Errorf("another agent has built again: %q", builds)
+	}
+	// Another command is another version.
+	again := ask(main)
+	again.Build = append(again.Build, "again")
+	make1(t, other, again)
+	if builds := get(t, log); builds != "x\nx\nx\n" {
+		t.Errorf("built %q", builds)
+	}
+	deep.Dir = filepath.Join(dir, "nowhere")
+	_, err := other.Make(t.Context(), deep)
+	if b, is := errors.AsType[*BuildError](err); !is || !strings.Contains(b.Why, "nowhere is not in version") {
+		t.Errorf("a directory that the version lacks: %v", err)
+	}
+}
+
+// A commit that no branch leads to any more is there as long as git keeps it,
+// and its finished version longer.
+func TestMovedBranch(t *testing.T) {
+	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n"})
+	v := newVersions(t, Options{})
+	git(t, dir, "tag", "-d", "v1")
+	git(t, dir, "commit", "-q", "--amend", "-m", "another")
+	git(t, dir, "checkout", "-q", "--orphan", "new")
+	git(t, dir, "commit", "-q", "--allow-empty", "-m", "new")
+	git(t, dir, "branch", "-q", "-D", "main", "faster")
+	if got := make1(t, v, Ask{Dir: dir, Revision: main}); get(t, got.Dir, "speed") != "slow\n" {
+		t.Errorf("%+v", got)
+	}
+	git(t, dir, "reflog", "expire", "--expire=now", "--all")
+	git(t, dir, "gc", "-q", "--prune=now")
+	if got := make1(t, newVersions(t, Options{Dir: v.opt.Dir}), Ask{Dir: dir, Revision: main}); get(t, got.Dir, "speed") != "slow\n" {
+		t.Errorf("%+v", got)
+	}
+	_, err := newVersions(t, Options{}).Make(t.Context(), Ask{Dir: dir, Revision: main})
+	if _, is := errors.AsType[*UnknownRevisionError](err); !is {
+		t.Errorf("a commit that is gone: %v", err)
+	}
+}
+
+// Repositories that are not the plain case.
+func TestOtherRepositories(t *testing.T) {
+	dir, main, faster := newRepo(t, map[string]string{"speed": "slow\n"})
+	t.Run("linked working tree", func(t *testing.T) {
+		linked := filepath.Join(t.TempDir(), "linked")
+		git(t, dir, "worktree", "add", "-q", "--detach", linked, "main")
+		if got := make1(t, newVersions(t, Options{}), Ask{Dir: linked, Revision: faster}); get(t, got.Dir, "speed") != "fast\n" {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("shallow", func(t *testing.T) {
+		shallow := filepath.Join(t.TempDir(), "shallow")
+		git(t, t.TempDir(), "clone", "-q", "--depth=1", "--branch=faster", "file://"+dir, shallow)
+		ask := Ask{Dir: shallow, Revision: faster, Build: []string{"git", "log", "--oneline"}}
+		if got := make1(t, newVersions(t, Options{}), ask); get(t, got.Dir, "speed") != "fast\n" {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("sha256", func(t *testing.T) {
+		dir := t.TempDir()
+		git(t, dir, "init", "-q", "--object-format=sha256")
+		id := commit(t, dir, map[string]string{"a": "b"})
+		if got := make1(t, newVersions(t, Options{}), Ask{Dir: dir, Revision: id}); get(t, got.Dir, "a") != "b" {
+			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("submodule and large files", func(t *testing.T) {
+		git(t, dir, "submodule", "--quiet", "add", dir, "lib/dep")
+		id := commit(t, dir, map[string]string{"assets/.gitattributes": "*.bin filter=lfs diff=lfs\n"})
+		got := make1(t, newVersions(t, Options{}), Ask{Dir: dir, Revision: id})
+		var codes []string
+		for _, w := range got.Warnings {
+			codes = append(codes, w.Code)
+			if w.Code == submodulesEmpty && !strings.Contains(w.Message, "(lib/dep)") {
+				t.Errorf("%s", w.Message)
+			}
+		}
+		if !slices.Equal(codes, []string{submodulesEmpty, largeFilesMissing}) {
+			t.Errorf("warnings %v", got.Warnings)
+		}
+		git(t, dir, "reset", "-q", "--hard", main)
+	})
+	// What a repository says is to be run when it is checked out is not.
+	t.Run("hooks", func(t *testing.T) {
+		ran := filepath.Join(t.TempDir(), "ran")
+		hook := "#!/bin/sh\ntouch '" + ran + "'\n"
+		put(t, dir, map[string]string{".git/hooks/post-checkout": hook, ".git/hooks/mon.sh": hook})
+		if err := os.Chmod(filepath.Join(dir, ".git/hooks/post-checkout"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		git(t, dir, "config", "core.fsmonitor", filepath.Join(dir, ".git/hooks/mon.sh"))
+		v := newVersions(t, Options{})
+		make1(t, v, Ask{Dir: dir, Revision: faster})
+		make1(t, v, Ask{Dir: dir, Revision: WorkingTree})
+		if _, err := os.Stat(ran); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("a hook ran (%v)", err)
+		}
+	})
+}
+
+func TestFailedBuild(t *testing.T) {
+	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n", "plain": "", "build.sh": "#!/bin/sh\necho x >> \"$1\"\nfor i in $(seq 1000); do echo line $i; done\necho 'app.c:3: error: expected ;' >&2\nexit 2\n"})
+	log := filepath.Join(t.TempDir(), "builds")
+	for _, revision := range []string{main, WorkingTree, ""} {
+		v := newVersions(t, Options{})
+		for range 3 {
+			_, err := v.Make(t.Context(), Ask{Service: "app", Dir: dir, Revision: revision, Build: []string{"./build.sh", log}, Mark: "m"})
+			b, is := errors.AsType[*BuildError](err)
+			if !is {
+				t.Fatal(err)
+			}
+			if want := "build failed (exit 2): ./build.sh " + log; b.Why != want || !strings.HasSuffix(b.Output, "line 999\nline 1000\napp.c:3: error: expected ;") || strings.Count(b.Output, "\n") != lastLines-1 {
+				t.Errorf("%+v", b)
+			}
+			_, whole, _ := strings.Cut(b.Hint(), " is in ")
+			if said := get(t, whole); strings.Count(said, "\n") != 1001 {
+				t.Errorf("%s has %d lines", whole, strings.Count(said, "\n"))
+			}
+		}
+	}
+	if builds := get(t, log); builds != "x\nx\nx\n" {
+		t.Errorf("built %q: a build that failed is not to be repeated", builds)
+	}
+	for _, c := range []struct {
+		why   string
+		build []string
+	}{
+		{"build: command not found: nosuch", []string{"nosuch"}},
+		{"build: command not found: ./nosuch", []string{"./nosuch", "x"}},
+		{"build: ./plain is not executable", []string{"./plain"}},
+		{"build failed (signal: killed): sh -c kill -9 $$", []string{"sh", "-c", "kill -9 $$"}},
+	} {
+		_, err := newVersions(t, Options{}).Make(t.Context(), Ask{Dir: dir, Revision: main, Build: c.build})
+		if b, is := errors.AsType[*BuildError](err); !is || b.Why != c.why {
+			t.Errorf("%v, want %s", err, c.why)
+		}
+	}
+}
+
+// forked waits until a build has written the number of a process that it has
+// started, and returns it.
+func forked(t *testing.T, file string) int {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if b, err := os.ReadFile(file); err == nil && strings.HasSuffix(string(b), "\n") {
+			pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatalf("%s was never written", file)
+	return 0
+}
+
+func alive(pid int) bool {
+	s, err := kernel.ReadStat(pid)
+	return err == nil && s.Alive()
+}
+
+// A build that is interrupted ends with all that it started, and is made again
+// from the beginning.
+func TestInterruptedBuild(t *testing.T) {
+	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n", "build.sh": `#!/bin/sh
+trap '' TERM
+if [ -e "$1" ]; then cp speed app; exit; fi
+touch half
+setsid sleep 1000 &
+echo $! > "$1"
+sleep 1000
+`})
+	for _, revision := range []string{main, ""} {
+		file := filepath.Join(t.TempDir(), "pid")
+		v := newVersions(t, Options{})
+		ask := Ask{Service: "app", Dir: dir, Revision: revision, Build: []string{"./build.sh", file}, Mark: "mark-" + revision}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stopped := errors.New("stopped")
+		done := make(chan error)
+		go func() {
+			_, err := v.Make(ctx, ask)
+			done <- err
+		}()
+		pid := forked(t, file)
+		cancel(stopped)
+		if err := <-done; !errors.Is(err, stopped) {
+			t.Fatalf("%v", err)
+		}
+		if alive(pid) {
+			t.Errorf("pid %d is still there", pid)
+		}
+		if revision != "" {
+			if left, err := filepath.Glob(filepath.Join(v.opt.Dir, "*", aboutFile)); err != nil || len(left) > 0 {
+				t.Errorf("a version that seems finished: %v (%v)", left, err)
+			}
+		}
+		got := make1(t, v, ask)
+		_, err := os.Stat(filepath.Join(got.Dir, "half"))
+		if get(t, got.Dir, "app") != "slow\n" || revision != "" && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("built on: %v", err)
+		}
+	}
+}
+
+// An agent that was killed while it built leaves no version that seems finished.
+func TestUnfinished(t *testing.T) {
+	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n"})
+	v := newVersions(t, Options{})
+	got := make1(t, v, Ask{Dir: dir, Revision: main})
+	key := filepath.Base(filepath.Join(got.Dir, "..", ".."))
+	for name, spoil := range map[string]func() error{
+		"no note":     func() error { return os.Remove(filepath.Join(v.opt.Dir, key, aboutFile)) },
+		"half a note": func() error { return os.Truncate(filepath.Join(v.opt.Dir, key, aboutFile), 10) },
+		"no tree":     func() error { return os.RemoveAll(got.Dir) },
+		"nothing":     func() error { return os.RemoveAll(v.opt.Dir) },
+	} {
+		if _, err := os.Stat(got.Dir); err == nil {
+			put(t, got.Dir, map[string]string{"half": ""})
+		}
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		other := New(Options{Dir: v.opt.Dir, Environ: testEnviron()})
+		for _, agent := range []*Versions{v, other} {
+			again := make1(t, agent, Ask{Dir: dir, Revision: main})
+			if _, err := os.Stat(filepath.Join(again.Dir, "half")); again.Dir != got.Dir || !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %+v, %v", name, again, err)
+			}
+		}
+		if err := other.Close(); err != nil { // what somebody holds is not made anew
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	dir, main, _ := newRepo(t, nil)
+	v := newVersions(t, Options{Limit: 50 * time.Millisecond})
+	_, err := v.Make(t.Context(), Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "echo waiting; sleep 1000"}, Mark: "limit"})
+	if b, is := errors.AsType[*BuildError](err); !is || b.Why != "build did not end within 50ms: sh -c echo waiting; sleep 1000" {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a build leaves running has ended before a trial begins.
+func TestLeftRunning(t *testing.T) {
+	dir, main, _ := newRepo(t, nil)
+	file := filepath.Join(t.TempDir(), "pid")
+	v := newVersions(t, Options{})
+	make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "setsid sleep 1000 & echo $! > '" + file + "'"}})
+	if pid := forked(t, file); alive(pid) {
+		t.Errorf("pid %d is still there", pid)
+	}
+}
+
+// Agents that want the same version at once make it once.
+func TestConcurrent(t *testing.T) {
+	dir, main, faster := newRepo(t, map[string]string{"speed": "slow\n", "build.sh": counted})
+	log := filepath.Join(t.TempDir(), "builds")
+	cache := filepath.Join(t.TempDir(), "versions")
+	var group sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		v := newVersions(t, Options{Dir: cache})
+		group.Go(func() {
+			ask := Ask{Dir: dir, Revision: []string{main, faster}[i%2], Build: []string{"./build.sh", log}, Mark: fmt.Sprint("agent", i)}
+			got, err := v.Make(t.Context(), ask)
+			if err == nil {
+				_, err = os.Stat(filepath.Join(got.Dir, "app"))
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+	if builds := get(t, log); builds != "x\nx\n" {
+		t.Errorf("built %q", builds)
+	}
+}
+
+// Whoever waits for another's build can be interrupted.
+func TestInterruptedWait(t *testing.T) {
+	dir, main, _ := newRepo(t, nil)
+	v, other := newVersions(t, Options{}), (*Versions)(nil)
+	other = newVersions(t, Options{Dir: v.opt.Dir})
+	file := filepath.Join(t.TempDir(), "pid")
+	ask := Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "echo $$ > '" + file + "'; sleep 1000"}, Mark: "wait"}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := v.Make(ctx, ask)
+		done <- err
+	}()
+	forked(t, file)
+	short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer end()
+	if _, err := other.Make(short, ask); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The versions used last stay, and those that an agent holds.
+func TestPrune(t *testing.T) {
+	dir, main, _ := newRepo(t, map[string]string{"n": "0"})
+	holder := newVersions(t, Options{Keep: 2})
+	held := make1(t, holder, Ask{Dir: dir, Revision: main})
+	old := time.Now().Add(-time.Hour)
+	age := func(d string) {
+		t.Helper()
+		if err := os.Chtimes(filepath.Join(d, "..", "..", aboutFile), old, old); err != nil {
+			t.Fatal(err)
+		}
+		old = old.Add(time.Minute)
+	}
+	age(held.Dir)
+	var dirs []string
+	for i := range 4 {
+		v := New(Options{Dir: holder.opt.Dir, Environ: testEnviron(), Keep: 2})
+		// Directories that may not be written to are removed as well.
+		got := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", fmt.Sprintf("mkdir -p a/b && touch a/b/%d && chmod -R a-w a", i)}})
+		age(got.Dir)
+		dirs = append(dirs, got.Dir)
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []bool{false, false, true, true} {
+		if _, err := os.Stat(dirs[i]); (err == nil) != want {
+			t.Errorf("version %d: %v", i, err)
+		}
+	}
+	if _, err := os.Stat(held.Dir); err != nil {
+		t.Errorf("the one that is held: %v", err)
+	}
+	if locks, err := filepath.Glob(filepath.Join(holder.opt.Dir, "*"+lockSuffix)); err != nil || len(locks) != 3 {
+		t.Errorf("locks: %v, %v", locks, err)
+	}
+}
+
+// The working tree is built in place, when the words are not those of the last
+// time.
+func TestWorkingTree(t *testing.T) {
+	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n", ".gitignore": "app\n", "build.sh": counted})
+	put(t, dir, map[string]string{"speed": "changed\n"})
+	log := filepath.Join(t.TempDir(), "builds")
+	v := newVersions(t, Options{})
+	for _, c := range []struct{ revision, commit string }{{"", ""}, {WorkingTree, main + "+changes"}} {
+		ask := Ask{Service: "app", Dir: dir, Revision: c.revision, Build: []string{"./build.sh", log, c.revision}}
+		if got := make1(t, v, ask); got.Dir != dir || got.Commit != c.commit || get(t, dir, "app") != "changed\n" {
+			t.Errorf("%+v", got)
+		}
+		make1(t, v, ask)
+		ask.Build = append(ask.Build, "tag")
+		make1(t, v, ask)
+		ask.Build = ask.Build[:3]
+		make1(t, v, ask)
+	}
+	if builds := get(t, log); strings.Count(builds, "x") != 6 {
+		t.Errorf("built %q, want three times each", builds)
+	}
+	ask := Ask{Service: "app", Dir: dir, Revision: WorkingTree}
+	if got := make1(t, v, ask); len(got.Warnings) > 0 {
+		t.Errorf("%+v", got)
+	}
+	put(t, dir, map[string]string{"speed": "changed again\n"})
+	if got := make1(t, v, ask); len(got.Warnings) != 1 || got.Warnings[0].Code != treeChanged {
+		t.Errorf("after an edit: %+v", got)
+	}
+}
+
+// Builds get the agent's environment without what is hakaru's own or says which
+// repository is meant; what is known to decide a build names the version.
+func TestBuildEnviron(t *testing.T) {
+	dir, main, _ := newRepo(t, nil)
+	keys := map[string]bool{}
+	for _, extra := range []string{"", "HAKARU_STORE=x", "GIT_DIR=/nonexistent", "TERM=x", "CFLAGS=-O2", "GOFLAGS=-race"} {
+		v := newVersions(t, Options{})
+		v.opt.Environ = append(v.opt.Environ, extra)
+		got := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "env > environ"}, Mark: "the-mark"})
+		said := get(t, got.Dir, "environ")
+		own := strings.HasPrefix(extra, "HAKARU_") || strings.HasPrefix(extra, "GIT_DIR")
+		if extra != "" && strings.Contains(said, extra+"\n") == own || !strings.Contains(said, kernel.MarkVariable+"=the-mark\n") {
+			t.Errorf("%s: the build has\n%s", extra, said)
+		}
+		keys[filepath.Base(filepath.Join(got.Dir, "..", ".."))] = true
+	}
+	if len(keys) != 3 {
+		t.Errorf("%d versions, want 3", len(keys))
+	}
+}
+
+// A service that runs as another user can read its version, and nobody else can.
+func TestUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to run something as somebody else")
+	}
+	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n"})
+	nobody := &syscall.Credential{Uid: 65534, Gid: 65534}
+	// t.TempDir is closed to others; hakaru's own place is not.
+	cache, err := os.MkdirTemp("/var/tmp", "hakaru-checkout-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(cache); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(cache, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	v := newVersions(t, Options{Dir: filepath.Join(cache, "versions")})
+	got := make1(t, v, Ask{Dir: dir, Revision: main, User: nobody, Build: []string{"touch", "app"}})
+	read := func(as *syscall.Credential) error {
+		cmd := exec.Command("sh", "-c", "cat speed && touch written")
+		cmd.Dir = "/"
+		cmd.Args[2] = "cd '" + got.Dir + "' && " + cmd.Args[2]
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+		return cmd.Run()
+	}
+	if err := read(nobody); err != nil {
+		t.Errorf("as its user: %v", err)
+	}
+	if err := read(&syscall.Credential{Uid: 65533, Gid: 65533}); err == nil {
+		t.Error("somebody else can read it")
+	}
+	if plain := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"touch", "app"}}); plain.Dir == got.Dir {
+		t.Error("two users share a version")
+	}
+
+	shut := filepath.Join(cache, "shut")
+	if err := os.Mkdir(shut, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err = newVersions(t, Options{Dir: filepath.Join(shut, "versions")}).Make(t.Context(), Ask{Dir: dir, Revision: main, User: nobody})
+	if err == nil || !strings.Contains(err.Error(), "may not pass through "+shut+";") || !strings.Contains(err.Error(), "HAKARU_CACHE") {
+		t.Errorf("where it cannot be reached: %v", err)
+	}
+}
+
+// What everybody can read in the working tree, everybody can in the version:
+// a service may give up root's rights by itself. What is private stays so.
+func TestAsOpenAsTheTree(t *testing.T) {
+	dir, main, _ := newRepo(t, nil)
+	v := newVersions(t, Options{})
+	got := make1(t, v, Ask{Dir: dir, Revision: main})
+	info, err := os.Stat(filepath.Join(got.Dir, "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fs.FileMode(0o700)
+	if os.Geteuid() == 0 && readableByAll(dir) {
+		want = 0o711
+	}
+	if info.Mode().Perm() != want {
+		t.Errorf("mode %o, want %o", info.Mode().Perm(), want)
+	}
+}
+
+// The cache is refused where somebody else could put a program into it.
+func TestForeignCache(t *testing.T) {
+	dir, main, _ := newRepo(t, nil)
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(open, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newVersions(t, Options{Dir: link}).Make(t.Context(), Ask{Dir: dir, Revision: main}); err == nil {
+		t.Error("a link is followed")
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newVersions(t, Options{Dir: open}).Make(t.Context(), Ask{Dir: dir, Revision: main}); err == nil || !strings.Contains(err.Error(), "nobody else may write") {
+		t.Errorf("open to all: %v", err)
+	}
+	if _, err := newVersions(t, Options{Dir: "here"}).Make(t.Context(), Ask{Dir: dir, Revision: main}); err == nil {
+		t.Error("a relative path is taken")
+	}
+}
+
+func TestAbout(t *testing.T) {
+	dir, main, _ := newRepo(t, nil)
+	v := newVersions(t, Options{})
+	got := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"true", "x y"}})
+	var a about
+	if err := json.Unmarshal([]byte(get(t, got.Dir, "..", "..", aboutFile)), &a); err != nil {
+		t.Fatal(err)
+	}
+	want := about{Format: aboutFormat, Repository: dir, Commit: main, Build: []string{"true", "x y"}, Tree: "app"}
+	if diff := cmp.Diff(want, a); diff != "" {
+		t.Error(diff)
+	}
+}
