@@ -29,7 +29,7 @@ func (s pyStatement) assigns(content string) (assignment, bool) {
 	if len(t) < 3 || t[0].kind != pyName {
 		return assignment{}, false
 	}
-	equals, depth := -1, 0
+	equals, depth, lambdas := -1, 0, 0
 	for i := 1; i < len(t); i++ {
 		switch s.text(content, i) {
 		case "(", "[", "{":
@@ -38,8 +38,12 @@ func (s pyStatement) assigns(content string) (assignment, bool) {
 			depth--
 		case ";":
 			return assignment{}, false
+		case "lambda":
+			lambdas++ // its arguments may have defaults, up to its colon
+		case ":":
+			lambdas = max(0, lambdas-1)
 		case "=":
-			if depth == 0 {
+			if depth == 0 && lambdas == 0 {
 				if equals >= 0 {
 					return assignment{}, false // a = b = value
 				}

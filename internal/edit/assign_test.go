@@ -3,6 +3,8 @@ package edit_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -100,6 +102,74 @@ print(json.dumps([x(text) for text in json.load(sys.stdin)]))`
 		t.Fatal(err)
 	}
 	return found
+}
+
+// Of texts that Python accepts, the assignments at the top are those that
+// Python's own parser finds, where each stands in lines of its own.
+func TestKeysAssignConfirm(t *testing.T) {
+	pieces := []string{
+		"x = 1", "x: int = 2", "x = y = 3", "x, y = 1, 2", "x += 1", "x == 1", "x = 'a' \"b\"", "x = {", "  1: [2,", " 3]}", "x = (1 if 2 else 3)", "x = f'{1}#'", "x = rb'\\''",
+		"x = '''a", "b = 1", "'''", "x = 1 \\", "  + 2", "# x = 5", "", "if 1: x = 6", "if 1:", "    x = 7", "\tx = 8", "def f(x=1, *y): return x", "class C: x = 1", "x = lambda x=1: x == 2",
+		"x = 1; y = 2", "x = 3;", "x[0] = 1", "x.y = 2", "x = (y := 3)", "x = not 1", "x = 2 <= 3 != 4 >= 5", "é = 1", "x=\t1 # c", "import os as x", "x = \"\\\"#\"", "x = ...", "x = 1.e5", "x=1if 2else 3",
+		"for x in (): pass", "@x", "x: int", "async def g(): x = 1", "x = \\", "1", "x = '", "x = \"\"\"\"a\"\"\"",
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	var contents []string
+	for range 1500 {
+		var lines []string
+		for range 1 + random.IntN(5) {
+			lines = append(lines, pieces[random.IntN(len(pieces))])
+		}
+		contents = append(contents, strings.Join(lines, "\n")+"\n")
+	}
+	const script = `import ast, json, sys
+def keys(text):
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return None
+    out = []
+    for i, s in enumerate(body):
+        beside = [b for b in body if b is not s and b.lineno <= s.end_lineno and s.lineno <= b.end_lineno]
+        if isinstance(s, ast.AnnAssign):
+            targets = [s.target] if s.value else []
+        else:
+            targets = s.targets if isinstance(s, ast.Assign) else []
+        if not beside and len(targets) == 1 and isinstance(targets[0], ast.Name):
+            out.append("%s:%d" % (targets[0].id, s.lineno))
+    return out
+print(json.dumps([keys(text) for text in json.load(sys.stdin)]))`
+	in, err := json.Marshal(contents)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("python3", "-I", "-W", "ignore", "-c", script)
+	cmd.Stdin = bytes.NewReader(in)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wants [][]string
+	if err := json.Unmarshal(out, &wants); err != nil {
+		t.Fatal(err)
+	}
+	accepted := 0
+	for i, want := range wants {
+		if want == nil {
+			continue
+		}
+		accepted++
+		var got []string
+		for _, k := range assign.Keys(contents[i]) {
+			got = append(got, fmt.Sprintf("%s:%d", k.Name, k.Line))
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("%q: got %q, Python has %q", contents[i], got, want)
+		}
+	}
+	if accepted < 200 {
+		t.Errorf("Python accepts only %d texts", accepted)
+	}
 }
 
 func TestKeysAssign(t *testing.T) {

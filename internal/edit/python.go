@@ -2,6 +2,7 @@ package edit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -54,7 +55,7 @@ func pyScan(content string) ([]pyStatement, error) {
 				if depth == 0 {
 					break logical
 				}
-			case c == '\\' && strings.Trim(content[at+1:], "\r\n") == "":
+			case c == '\\' && slices.Contains([]string{"", "\r", "\n", "\r\n"}, content[at+1:]):
 				return all, fmt.Errorf("line %d: nothing follows the backslash", line)
 			case c == '\\' && (content[at+1] == '\n' || strings.HasPrefix(content[at+1:], "\r\n")):
 				at += 1 + strings.IndexByte(content[at+1:], '\n') + 1
