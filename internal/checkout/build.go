@@ -90,10 +90,10 @@ func (v *Versions) build(ctx context.Context, ask Ask, dir, log string) (err err
 	select {
 	case state = <-ended:
 	case <-ctx.Done():
-		state = endBuild(group, ended)
+		state = endBuild(group, ended, v.opt.Grace)
 		why = "interrupted"
 	case <-limit.C:
-		state = endBuild(group, ended)
+		state = endBuild(group, ended, v.opt.Grace)
 		why = fmt.Sprintf("build did not end within %s: %s", v.opt.Limit, said)
 	}
 	// What a build leaves running would run beside the trials.
@@ -121,8 +121,8 @@ func (v *Versions) build(ctx context.Context, ask Ask, dir, log string) (err err
 }
 
 // endBuild asks a build to end, then makes it.
-func endBuild(group kernel.Group, ended <-chan error) error {
-	grace := time.NewTimer(buildGrace)
+func endBuild(group kernel.Group, ended <-chan error, limit time.Duration) error {
+	grace := time.NewTimer(limit)
 	defer grace.Stop()
 	_ = unix.Kill(-group.Leader, unix.SIGTERM) // it may just have ended
 	select {

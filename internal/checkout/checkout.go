@@ -36,6 +36,7 @@ type Options struct {
 	Dir     string        // of the cache, absolute
 	Environ []string      // the agent's environment, which builds inherit but for HAKARU_…
 	Limit   time.Duration // of one build; BuildLimit where 0
+	Grace   time.Duration // of a build that is to end, before it is killed; 2 s where 0
 	Keep    int           // versions in the cache; 20 where 0
 }
 
@@ -73,6 +74,9 @@ type Versions struct {
 func New(opt Options) *Versions {
 	if opt.Limit == 0 {
 		opt.Limit = BuildLimit
+	}
+	if opt.Grace == 0 {
+		opt.Grace = buildGrace
 	}
 	if opt.Keep == 0 {
 		opt.Keep = keep

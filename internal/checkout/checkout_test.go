@@ -302,7 +302,7 @@ sleep 1000
 `})
 	for _, revision := range []string{main, ""} {
 		file := filepath.Join(t.TempDir(), "pid")
-		v := newVersions(t, Options{})
+		v := newVersions(t, Options{Grace: 50 * time.Millisecond}) // TERM is ignored
 		ask := Ask{Service: "app", Dir: dir, Revision: revision, Build: []string{"./build.sh", file}, Mark: "mark-" + revision}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := errors.New("stopped")
