@@ -10,7 +10,6 @@
 package edit
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -121,7 +120,7 @@ func (f File) names(e Edit) ([]string, error) {
 		return nil, fmt.Errorf("edit %q: no name that can stand in a config file", e.Names)
 	}
 	if e.Value != nil && strings.ContainsAny(*e.Value, "\r\n\x00") {
-		return nil, fmt.Errorf("edit %s: %w", names[0], errors.New("the value is more than one line"))
+		return nil, fmt.Errorf("edit %s: the value is more than one line", names[0])
 	}
 	return names, nil
 }
