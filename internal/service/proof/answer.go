@@ -95,7 +95,7 @@ func httpAnswer(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 			return unreadable(source, err)
 		}
 		if status < 200 || status > 299 {
-			return Evidence{fmt.Sprintf("status %d: %s", status, Beginning(text)), source, hakaru.NotProved}
+			return told(fmt.Sprintf("status %d: %s", status, Beginning(text)), source, hakaru.NotProved)
 		}
 		body = text
 	}
@@ -103,7 +103,7 @@ func httpAnswer(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 		source += ", " + ask.Field
 	}
 	found, holds := matchHTTP(body, ask)
-	return Evidence{found, source, holds}
+	return told(found, source, holds)
 }
 
 // listening is the address that a URL leads to, tcp://host:port or unix:/path;

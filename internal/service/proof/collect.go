@@ -177,7 +177,7 @@ func processCount(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	if holds == hakaru.No {
 		source += ": " + listed(pids)
 	}
-	return Evidence{found, source, holds}
+	return told(found, source, holds)
 }
 
 func threadCount(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
@@ -193,13 +193,14 @@ func threadCount(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		}
 	}
 	if len(counts) == 0 {
-		return Evidence{"no process of the service is there", source, hakaru.NotProved}
+		return told("no process of the service is there", source, hakaru.NotProved)
 	}
 	found, holds := matchThreads(counts, ask)
 	if holds == hakaru.No {
 		source += ": " + listed(pids)
 	}
-	return Evidence{found, source, holds}
+	// Those that are too many, of libraries and of the runtime, stay.
+	return Evidence{Found: found, Source: source, Holds: holds, lasts: holds == hakaru.NotProved}
 }
 
 // listed names a few processes, so that a person can look at them.
@@ -272,7 +273,7 @@ func backlogs(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		source += ", to " + listed(owners)
 	}
 	found, holds := matchBacklog(all, somaxconn(), ask)
-	return Evidence{found, source, holds}
+	return told(found, source, holds)
 }
 
 // somaxconn is what the kernel cuts every backlog to; 0 where it cannot be read.
@@ -292,7 +293,7 @@ func somaxconn() int {
 func logged(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	const source = "output of the service"
 	if on.Output == nil {
-		return Evidence{"hakaru does not start it and does not see its output", source, hakaru.NotProved}
+		return never("hakaru does not start it and does not see its output", source)
 	}
 	text, cut := on.Output()
 	if strings.Contains(ask.Argument, "{") {
@@ -303,13 +304,13 @@ func logged(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		ask.Argument = names.Expand(ask.Argument)
 	}
 	found, holds := matchLog(text, cut, ask)
-	return Evidence{found, source, holds}
+	return told(found, source, holds)
 }
 
 func revision(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	const source = "checked out and built from git"
 	if on.Commit == "" {
-		return Evidence{"the commit that runs is not known", source, hakaru.NotProved}
+		return never("the commit that runs is not known", source)
 	}
-	return Evidence{on.Commit, source, matchRevision(on.Commit, ask)}
+	return Evidence{Found: on.Commit, Source: source, Holds: matchRevision(on.Commit, ask), lasts: true}
 }

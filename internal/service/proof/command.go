@@ -30,10 +30,10 @@ func commandOutput(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	source := "command: " + redact.Text(shorten(ask.Argument))
 	words, err := grammar.Split(ask.Argument)
 	if err != nil {
-		return unreadable(source, fmt.Errorf("the command line %w", err))
+		return never(fmt.Sprintf("the command line %v", err), source)
 	}
 	if len(words) == 0 || on.Command == nil {
-		return Evidence{"there is no command to run", source, hakaru.NotProved}
+		return never("there is no command to run", source)
 	}
 	names := maps.Clone(on.Names)
 	if names == nil {
@@ -57,7 +57,7 @@ func commandOutput(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 		return unreadable(source, err)
 	}
 	found, holds := matchOutput(out.text(), out.cut, ask)
-	return Evidence{found, source, holds}
+	return told(found, source, holds)
 }
 
 // runCommand runs cmd in a session of its own until it ends or ctx does, and

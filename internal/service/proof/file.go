@@ -40,7 +40,7 @@ func fileHolds(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		files = []hakaru.File{{Path: wantedPath}}
 	}
 	if len(files) == 0 {
-		return Evidence{"no such file was written", "files written for the service", hakaru.NotProved}
+		return never("no such file was written", "files written for the service")
 	}
 	var names []string
 	for _, f := range files {
@@ -54,19 +54,19 @@ func fileHolds(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		}
 		found, ok := matchText(content, ask)
 		if ok && ask.Absent {
-			return Evidence{found, source, hakaru.No}
+			return told(found, source, hakaru.No)
 		}
 		if ok || ask.Absent {
 			if why, holds := readSince(on, f.Path); holds != hakaru.Yes {
-				return Evidence{why, source, holds}
+				return Evidence{Found: why, Source: source, Holds: holds, lasts: true}
 			}
 		}
 		if ok {
-			return Evidence{found, source, hakaru.Yes}
+			return told(found, source, hakaru.Yes)
 		}
 		names = append(names, strings.TrimPrefix(source, "file "))
 	}
-	return Evidence{"not there", "file " + strings.Join(names, ", "), held(false, ask.Absent)}
+	return told("not there", "file "+strings.Join(names, ", "), held(false, ask.Absent))
 }
 
 func readFile(path string) (string, error) {

@@ -60,14 +60,25 @@ func (s Subject) foreign(address string) error {
 type Evidence struct {
 	Found, Source string
 	Holds         hakaru.Held
+
+	lasts bool // it will be the same however often it is asked
+}
+
+func told(found, source string, holds hakaru.Held) Evidence {
+	return Evidence{Found: found, Source: source, Holds: holds}
+}
+
+// never is why an ask cannot be answered, now or later.
+func never(why, source string) Evidence {
+	return Evidence{Found: why, Source: source, lasts: true}
 }
 
 func unreadable(source string, err error) Evidence {
 	return Evidence{Found: err.Error(), Source: source}
 }
 
-// Seek puts one ask to the subject; with again, until it holds or the time is
-// over.
+// Seek puts one ask to the subject; with again, until it holds, cannot hold any
+// more, or the time is over.
 func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence {
 	collect := map[string]func(context.Context, Subject, hakaru.Ask) Evidence{
 		"cmdline": cmdlines, "environ": environs, "maps": mapped,
@@ -76,7 +87,7 @@ func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence 
 		"sql": sqlValue, "stats": statsValue, "command": commandOutput, "revision": revision,
 	}[ask.Kind]
 	if collect == nil {
-		return Evidence{Found: fmt.Sprintf("there is no proof by %q", ask.Kind)}
+		return never(fmt.Sprintf("there is no proof by %q", ask.Kind), "")
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -89,7 +100,7 @@ func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence 
 			// An answer cut off by the time limit does not replace a whole one.
 			last = e
 		}
-		if !again || e.Holds == hakaru.Yes {
+		if !again || e.Holds == hakaru.Yes || e.lasts {
 			return last
 		}
 		select {

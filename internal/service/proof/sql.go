@@ -20,16 +20,19 @@ func sqlValue(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	statement := on.Names.Expand(ask.Argument)
 	source := "sql: " + redact.Text(shorten(statement))
 	if strings.TrimSpace(on.SQL) == "" {
-		return Evidence{"it is not known where to ask; under the service write sql: user:password@tcp(host:port)/", source, hakaru.NotProved}
+		return never("it is not known where to ask; under the service write sql: user:password@tcp(host:port)/", source)
 	}
 	config, err := dataSource(on.SQL)
 	if err != nil {
-		return unreadable(source, err)
+		return never(err.Error(), source)
 	}
 	if err := on.foreign(serverAddress(config)); err != nil {
 		return unreadable(source, err)
 	}
 	value, err := selectOne(ctx, config, statement)
+	if _, answered := errors.AsType[*mysql.MySQLError](err); answered {
+		return never(whySQL(config, err).Error(), source)
+	}
 	if err != nil {
 		return unreadable(source, whySQL(config, err))
 	}
@@ -37,7 +40,7 @@ func sqlValue(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	if redact.Secret(ask.Setting) {
 		value = redact.Mask
 	}
-	return Evidence{shorten(value), source, holds}
+	return told(shorten(value), source, holds)
 }
 
 // dataSource reads a data source name. The slash before the name of a database,

@@ -21,7 +21,7 @@ func statsValue(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	address := on.Names.Expand(ask.Argument)
 	source := "stats settings of " + address + ", " + ask.Field
 	if ask.Field == "" {
-		return Evidence{"which key of the answer is not said: write field", source, hakaru.NotProved}
+		return never("which key of the answer is not said: write field", source)
 	}
 	network, addr := "tcp", strings.TrimPrefix(address, "tcp://")
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
@@ -40,7 +40,7 @@ func statsValue(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	if err != nil {
 		return unreadable(source, err)
 	}
-	return Evidence{shorten(value), command + " of " + address + ", " + ask.Field, matchServerValue(value, ask)}
+	return told(shorten(value), command+" of "+address+", "+ask.Field, matchServerValue(value, ask))
 }
 
 func askStats(ctx context.Context, network, addr, key string) (value, command string, err error) {

@@ -170,7 +170,7 @@ func whichServes(on Subject, ask hakaru.Ask, e Evidence) Evidence {
 		env, err := kernel.Environ(pid)
 		value, _ := variable(env, preload)
 		if note, holds := matchAllocators(string(b), value, err == nil, own); note != "" {
-			return Evidence{e.Found + "; " + note, e.Source, holds}
+			return told(e.Found+"; "+note, e.Source, holds)
 		}
 	}
 	return e
