@@ -1,0 +1,338 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"hakaru"
+	"hakaru/internal/service/registry"
+	"hakaru/internal/watch/kernel"
+)
+
+// notes is what was noted, as it was at the time.
+type notes struct {
+	list   []*registry.Undo
+	synced []bool
+	first  func() // called at the first note
+}
+
+func (n *notes) note(undo *registry.Undo, sync bool) error {
+	if len(n.list) == 0 && n.first != nil {
+		n.first()
+	}
+	if undo != nil {
+		copied := *undo
+		undo = &copied
+	}
+	n.list, n.synced = append(n.list, undo), append(n.synced, sync)
+	return nil
+}
+
+func newService(t *testing.T, u hakaru.Unit, n *notes) *Service {
+	t.Helper()
+	return New(Options{Unit: u, Dir: t.TempDir(), Environ: append(os.Environ(), "HAKARU_MARK=no", "SECRET=of the person"), Note: n.note})
+}
+
+func hasWarning(list []hakaru.Warning, code string) bool {
+	return slices.ContainsFunc(list, func(w hakaru.Warning) bool { return w.Code == code })
+}
+
+func TestApplyRestartUndo(t *testing.T) {
+	for _, mode := range []string{"serve", "master"} {
+		t.Run(mode, func(t *testing.T) {
+			s := newServer(t, mode)
+			before := s.pid()
+			n := &notes{first: func() {
+				if s.read("log") != "" {
+					t.Error("apply ran before it was noted how to put back")
+				}
+			}}
+			secret := "x"
+			u := s.unit()
+			u.Env = []hakaru.EnvVar{{Name: "DB_PASSWORD", Value: &secret}}
+			a := newService(t, u, n)
+			answers, err := a.Up(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(answers) != 1 || answers[0].Got != "200 OK: new" {
+				t.Errorf("answers %+v", answers)
+			}
+			if !n.synced[0] || n.list[0] == nil || n.list[0].Words[0] != "./undo" || !n.list[0].Restarts {
+				t.Errorf("the first note is %+v, synced %v", n.list[0], n.synced[0])
+			}
+			env := strings.Join(n.list[0].Env, "\n")
+			if !strings.Contains(env, "PATH=") || !strings.Contains(env, "DB_PASSWORD=x") || strings.Contains(env, "SECRET") || strings.Contains(env, "HAKARU") {
+				t.Errorf("noted of the environment: %s", env)
+			}
+			g := a.Group()
+			if g.Leader == before || g.Leader != s.pid() {
+				t.Errorf("it is pid %d, was %d, and pid %d was found", s.pid(), before, g.Leader)
+			}
+			members, err := g.Members()
+			if want := map[string]int{"serve": 1, "master": 2}[mode]; err != nil || len(members) != want {
+				t.Errorf("members %v, %v; want %d", members, err, want)
+			}
+			for _, pid := range members {
+				if kernel.MarkOf(pid) != "" {
+					t.Errorf("pid %d carries a mark", pid)
+				}
+			}
+			if exit, ended := a.Ended(t.Context()); ended {
+				t.Errorf("ended: %+v", exit)
+			}
+			if w := a.Warnings(); len(w) != 0 {
+				t.Errorf("warnings %v", w)
+			}
+			if err := a.Down(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Down(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.answers(); got != "old" {
+				t.Errorf("afterwards it answers %q", got)
+			}
+			if log := s.read("log"); log != "apply\nundo\n" {
+				t.Errorf("commands were %q", log)
+			}
+			if last := len(n.list) - 1; n.list[last] != nil || !n.synced[last] {
+				t.Errorf("the last note is %+v", n.list[last])
+			}
+			if w := a.Warnings(); len(w) != 0 {
+				t.Errorf("warnings %v", w)
+			}
+		})
+	}
+}
+
+func TestNotUp(t *testing.T) {
+	s := newServer(t, "serve")
+	for name, ready := range map[string]hakaru.Ready{
+		"connection refused": {Get: "http://127.0.0.1:1/"},
+		"status 204":         {Get: s.ready().Get, Status: 204},
+		`contains "young"`:   {Get: s.ready().Get, Body: "young"},
+	} {
+		u := s.unit()
+		u.Ready = ready
+		u.Ready.Timeout = 300 * time.Millisecond
+		n := &notes{}
+		a := newService(t, u, n)
+		_, err := a.Up(t.Context())
+		var failed *Error
+		if !errors.As(err, &failed) || !strings.Contains(err.Error(), "it is not up: ") || !strings.Contains(err.Error(), name) || !strings.HasSuffix(err.Error(), "hakaru does not start it") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := a.Down(t.Context()); err != nil || len(n.list) != 0 || s.read("log") != "" {
+			t.Errorf("%s: down %v, noted %v, ran %q", name, err, n.list, s.read("log"))
+		}
+	}
+}
+
+// Whatever fails, undo is run once, and the service is as before.
+func TestFailures(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*hakaru.Unit)
+		why   string
+	}{
+		{"apply", func(u *hakaru.Unit) {
+			u.Attached.Apply = []string{"sh", "-c", "echo half > conf; echo disk is full >&2; exit 3"}
+		}, "apply failed (exit status 3)"},
+		{"no such command", func(u *hakaru.Unit) { u.Attached.Apply = []string{"no-such-command"} }, "apply: command not found: no-such-command"},
+		{"restart", func(u *hakaru.Unit) { u.Attached.Restart = []string{"sh", "-c", "exit 1"} }, "restart failed (exit status 1)"},
+		{"takes it down", func(u *hakaru.Unit) { u.Attached.Restart = []string{"sh", "-c", "kill -9 $(cat pid)"} }, "it did not answer rightly within 1s after restart"},
+		{"overruns", func(u *hakaru.Unit) { u.Attached.Restart = []string{"sh", "-c", "sleep 100 & wait"} }, "restart was ended: it took longer than 1s"},
+		{"no undo", func(u *hakaru.Unit) { u.Attached.Undo = nil }, "apply without undo"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newServer(t, "serve")
+			u := s.unit()
+			u.Ready.Timeout = time.Second
+			c.spoil(&u)
+			n := &notes{}
+			a := newService(t, u, n)
+			_, err := a.Up(t.Context())
+			var failed *Error
+			if !errors.As(err, &failed) || !strings.Contains(failed.Why, c.why) {
+				t.Fatalf("got %v, want %s", err, c.why)
+			}
+			if c.name == "apply" && failed.Output != "disk is full" {
+				t.Errorf("output %q", failed.Output)
+			}
+			if err := a.Down(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if want := map[bool]int{true: 0, false: 1}[c.name == "no undo"]; strings.Count(s.read("log"), "undo") != want {
+				t.Errorf("commands were %q", s.read("log"))
+			}
+			if got := s.answers(); got != "old" {
+				t.Errorf("afterwards it answers %q", got)
+			}
+		})
+	}
+}
+
+// A run that ends in the middle of a command gives it time to end, and puts back
+// although its context has ended.
+func TestCancelled(t *testing.T) {
+	s := newServer(t, "serve")
+	u := s.unit()
+	u.Attached.Apply = []string{"sh", "-c", "echo new > conf; touch begun; while ! [ -e go ]; do sleep 0.01; done; echo apply >> log"}
+	ctx, cancel := context.WithCancel(t.Context())
+	a := newService(t, u, &notes{})
+	done := make(chan error)
+	go func() {
+		_, err := a.Up(ctx)
+		done <- err
+	}()
+	for s.read("begun") == "" {
+		if _, err := os.Stat(s.path("begun")); err == nil {
+			break
+		}
+		time.Sleep(lookPause) // there is no event for what another program does
+	}
+	cancel()
+	s.write("go", "")
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := a.Down(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, log := s.answers(), s.read("log"); got != "old" || log != "apply\nundo\n" {
+		t.Errorf("afterwards it answers %q, commands were %q", got, log)
+	}
+}
+
+func TestNotRestarted(t *testing.T) {
+	s := newServer(t, "serve")
+	u := s.unit()
+	u.Ready.Timeout = 400 * time.Millisecond // half of it is what a reload may take
+	u.Attached.Restart = []string{"true"}
+	u.Attached.Undo = []string{"true"}
+	a := newService(t, u, &notes{})
+	if _, err := a.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w := a.Warnings(); !hasWarning(w, "not_restarted") || !strings.Contains(w[0].Message, "restart did not restart service app") {
+		t.Errorf("warnings %v", w)
+	}
+	if err := a.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w := a.Warnings(); !hasWarning(w, "not_restarted") || !strings.Contains(w[0].Message, "undo did not restart service app") {
+		t.Errorf("warnings %v", w)
+	}
+}
+
+// With neither apply nor restart nothing is noted and nothing is run.
+func TestAsItIs(t *testing.T) {
+	s := newServer(t, "serve")
+	u := s.unit()
+	u.Attached = &hakaru.Attached{}
+	n := &notes{}
+	a := newService(t, u, n)
+	if _, err := a.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a.Group().Leader != s.pid() || a.Limit() != 0 {
+		t.Errorf("found pid %d of %d, limit %s", a.Group().Leader, s.pid(), a.Limit())
+	}
+	if err := a.Down(t.Context()); err != nil || len(n.list) != 0 || s.read("log") != "" {
+		t.Errorf("down %v, noted %v, ran %q", err, n.list, s.read("log"))
+	}
+}
+
+func TestEnded(t *testing.T) {
+	s := newServer(t, "serve")
+	u := s.unit()
+	u.Attached = &hakaru.Attached{}
+	a := newService(t, u, &notes{})
+	if _, err := a.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	old := s.pid()
+	n := &notes{}
+	other := newService(t, s.unit(), n)
+	if _, err := other.Up(t.Context()); err != nil { // replaces it
+		t.Fatal(err)
+	}
+	exit, ended := a.Ended(t.Context())
+	if !ended || exit.Service != "app" || !strings.Contains(exit.State, "listens in its place") {
+		t.Errorf("pid %d became %d: %+v, %v", old, s.pid(), exit, ended)
+	}
+	if err := unix.Kill(s.pid(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if exit, ended = other.Ended(t.Context()); !ended {
+		for range 100 { // killed is not yet gone
+			time.Sleep(lookPause)
+			if exit, ended = other.Ended(t.Context()); ended {
+				break
+			}
+		}
+	}
+	if !ended || !strings.HasSuffix(exit.State, "ended") {
+		t.Errorf("killed: %+v, %v", exit, ended)
+	}
+	if err := other.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	value := "b"
+	got := environment([]string{"A=a", "HAKARU_STATE=x", "GONE=1", "B=a"},
+		[]hakaru.EnvVar{{Name: "B", Value: &value}, {Name: "GONE"}, {Name: "HAKARU_MARK", Value: &value}})
+	if want := []string{"A=a", "B=b"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := overlaid([]string{"A=a", "B=b"}, []string{"B=c", "C=d"}); !slices.Equal(got, []string{"A=a", "B=c", "C=d"}) {
+		t.Errorf("overlaid %v", got)
+	}
+}
+
+func TestLookUp(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"tool": 0o755, "text": 0o644} {
+		if err := os.WriteFile(dir+"/"+name, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, path, want, err string }{
+		{"tool", "/nowhere:" + dir, dir + "/tool", ""},
+		{"tool", ":", dir + "/tool", ""}, // an empty part is the command's directory
+		{"./tool", "", dir + "/tool", ""},
+		{dir + "/tool", "", dir + "/tool", ""},
+		{"text", dir, "", "command not found: text"},
+		{"./text", "", "", "is not executable"},
+		{"./", "", "", "is a directory"},
+		{"tool", "/nowhere", "", "command not found: tool"},
+	} {
+		got, err := lookUp(c.name, dir, []string{"PATH=" + c.path})
+		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s in %s: %q, %v", c.name, c.path, got, err)
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "",
+		"one\ntwo\n\n":            "one\ntwo",
+		"bad \xff byte":           "bad \uFFFD byte",
+		strings.Repeat("x\n", 50): strings.TrimSuffix(strings.Repeat("x\n", 12), "\n"),
+	} {
+		if got := lastLines([]byte(text)); got != want {
+			t.Errorf("of %q: %q", text, got)
+		}
+	}
+}
