@@ -20,7 +20,7 @@ const (
 	WarnNoLook     = "no_look"     // no planned look is reached
 	WarnNoInterval = "no_interval" // too few values for an interval at this level
 	WarnMissing    = "missing"     // blocks that lack the metric were left out
-	WarnCannotAct  = "cannot_act"  // the settings that differ need longer than the window
+	WarnCannotAct  = "cannot_act"  // the settings that differ need longer than a trial is, or do nothing
 	WarnDrift      = "drift"       // the machine's speed moved between blocks
 	WarnUnusable   = "unusable"    // one of the two could not be run
 )
@@ -92,10 +92,9 @@ func (s *Stratum) look() {
 			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnMissing,
 				Message: fmt.Sprintf("%d of %d blocks have no %s above zero of both and were left out", missing, len(s.blocks), exp.Goal)})
 		}
-		if names, needs := s.cannotAct(p.Pair); names != nil {
+		if why := s.cannotAct(p.Pair); why != nil {
 			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnCannotAct,
-				Message: fmt.Sprintf("%s and %s differ only in %s, which needs %v to act: longer than the measured window, so no verdict is given",
-					p.Base, p.Other, strings.Join(names, ", "), needs)})
+				Message: fmt.Sprintf("%s and %s differ only in %s, so no verdict is given", p.Base, p.Other, strings.Join(why, ", and in "))})
 			p.settled = true
 		} else {
 			c.Verdict = s.verdict(&c)
@@ -249,31 +248,49 @@ func (s *Stratum) more(v values, c *hakaru.Comparison) int {
 	return max(1, need-v.n)
 }
 
-// cannotAct returns the settings in which a pair differs when none of them can
-// act within the window of any of its trials, and the shortest time that would
-// have let one act.
-func (s *Stratum) cannotAct(pair hakaru.Pair) (names []string, needs time.Duration) {
+// cannotAct returns the settings in which a pair differs, each with the reason,
+// when none of them can make a difference: it needs longer than any trial of the
+// pair lasts, or does nothing in either variant.
+func (s *Stratum) cannotAct(pair hakaru.Pair) (why []string) {
 	exp := s.ledger.exp
-	var window time.Duration
+	var lasts time.Duration
 	for _, block := range s.blocks {
 		for _, v := range []string{pair.Base, pair.Other} {
-			window = max(window, block[v].Window)
+			lasts = max(lasts, block[v].WarmUp+block[v].Window)
 		}
 	}
 	for _, name := range differing(exp, pair) {
+		reason := idle(exp, pair, name)
 		after, known := exp.ActsAfter[name]
 		if _, bare, qualified := strings.Cut(name, "."); !known && qualified {
 			after, known = exp.ActsAfter[bare]
 		}
-		if !known || after <= window {
-			return nil, 0
+		switch {
+		case reason != "":
+			why = append(why, fmt.Sprintf("%s, which does nothing there (%s)", name, reason))
+		case known && after > lasts:
+			why = append(why, fmt.Sprintf("%s, which needs %v to act, longer than a trial lasts", name, after))
+		default:
+			return nil
 		}
-		if names == nil || after < needs {
-			needs = after
-		}
-		names = append(names, name)
 	}
-	return names, needs
+	return why
+}
+
+// idle returns why a setting does nothing in whichever variant of a pair has it;
+// empty where it may do something in one.
+func idle(exp *hakaru.Experiment, pair hakaru.Pair, name string) (reason string) {
+	for _, variant := range []string{pair.Base, pair.Other} {
+		if _, has := settings(exp, variant)[name]; !has {
+			continue
+		}
+		v, _ := exp.Variant(variant)
+		if v.Idle[name] == "" {
+			return ""
+		}
+		reason = v.Idle[name]
+	}
+	return reason
 }
 
 // differing names the settings whose values differ between the variants of a

@@ -237,6 +237,41 @@ func TestCannotAct(t *testing.T) {
 	}
 }
 
+// A setting that does nothing without another that is off decides nothing, and
+// neither does one beside it that cannot act in time.
+func TestIdle(t *testing.T) {
+	value := func(s string) *string { return &s }
+	lifetime := hakaru.Setting{Name: "max-worker-lifetime", Value: value("3")}
+	harakiri := hakaru.Setting{Name: "harakiri", Value: value("60")}
+	threads := hakaru.Setting{Name: "threads", Value: value("2")}
+	const why = "max-worker-lifetime needs master, which is switched off"
+	for _, test := range []struct {
+		name     string
+		settings []hakaru.Setting
+		idle     map[string]string
+		want     string
+	}{
+		{"idle", []hakaru.Setting{lifetime}, map[string]string{lifetime.Name: why}, "v/base unclear 3 cannot_act"},
+		{"not idle", []hakaru.Setting{lifetime}, nil, "v/base better 3"},
+		{"something else too", []hakaru.Setting{lifetime, threads}, map[string]string{lifetime.Name: why}, "v/base better 3"},
+		{"and one that is late", []hakaru.Setting{lifetime, harakiri}, map[string]string{lifetime.Name: why}, "v/base unclear 3 cannot_act"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			exp := experiment("v")
+			exp.Services = []hakaru.Service{{Name: "service"}}
+			exp.Variants[1].Settings, exp.Variants[1].Idle = test.settings, test.idle
+			exp.ActsAfter = map[string]time.Duration{harakiri.Name: time.Minute}
+			got := history(exp).blocks(5, map[string]float64{"v": 1.5}).compare()[0]
+			if short(got) != test.want {
+				t.Errorf("got %s, want %s", short(got), test.want)
+			}
+			if strings.Contains(test.want, "cannot") && !strings.Contains(got.Warnings[0].Message, why) {
+				t.Errorf("%+v", got.Warnings)
+			}
+		})
+	}
+}
+
 func TestOtherMetrics(t *testing.T) {
 	exp := experiment("v")
 	m := history(exp).blocks(3, map[string]float64{"v": 1.2})

@@ -120,6 +120,9 @@ func TestKinds(t *testing.T) {
 				if re, err := regexp.Compile(p.Log); err == nil && p.Shows != "" && re.NumSubexp() > 0 {
 					t.Errorf("%s.%s: what shows on or off has a group", name, s.Name)
 				}
+				if re, err := regexp.Compile(p.Part); err != nil || p.Part != "" && re.NumSubexp() != 1 {
+					t.Errorf("%s.%s: part %q is no pattern with a group", name, s.Name, p.Part)
+				}
 				conditions(s.Name+" unless", p.Unless)
 				conditions(s.Name+" when", p.When)
 				for plus := range p.Plus {

@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,9 @@ type Proof struct {
 	// "megabytes" (64): the answer is the plain number of it; "first" and "last" of
 	// two with a colon between them (1:5).
 	As string `yaml:"as"`
+	// Part is a pattern on the value whose group is what is asked for; it says
+	// nothing where it is not there.
+	Part string `yaml:"part"`
 	// Offset is added to the number asked for, of Processes; so is what Plus says of
 	// each setting that is switched on: a number, or "value".
 	Offset int               `yaml:"offset"`
@@ -71,18 +75,26 @@ func (p Proof) Kind() string {
 // Asks returns what to ask where a setting has this value, and why there is
 // nothing to ask where that is known. The service listens at address; a leased
 // name in a text stays.
-func (k *Kind) Asks(words []string, content, address, name, value string) (asks []hakaru.Ask, why string) {
+func (k *Kind) Asks(words []string, content, address, name, whole string) (asks []hakaru.Ask, why string) {
 	s := k.Describe(name)
 	elsewhere := k.Any(k.LogsElsewhere, words, content)
 	for _, p := range s.Proofs {
-		if k.Any(p.Unless, words, content) != "" || len(p.When) > 0 && k.Any(p.When, words, content) == "" {
+		if other := k.Any(p.Unless, words, content); other != "" {
+			why = "what would show it says nothing together with " + other
+			continue
+		}
+		if len(p.When) > 0 && k.Any(p.When, words, content) == "" {
+			continue
+		}
+		value, there := p.part(whole)
+		if !there {
 			continue
 		}
 		a := hakaru.Ask{Kind: p.Kind(), Field: p.Field, Offset: p.Offset, Count: p.Count, From: p.From}
 		if a.From == hakaru.AtReady {
 			a.From = ""
 		}
-		if want := p.Want(value); want != value {
+		if want := p.Want(value); want != whole {
 			a.Equals = want
 		}
 		switch a.Kind {
@@ -112,7 +124,7 @@ func (k *Kind) Asks(words []string, content, address, name, value string) (asks 
 			a.Argument, a.Field = address, p.Stats
 		case "file":
 			a.Contains = k.Line(content, name)
-			if a.Contains == "" || strings.Contains(a.Contains, "{") {
+			if a.Contains == "" {
 				continue
 			}
 		case "cmdline":
@@ -125,6 +137,22 @@ func (k *Kind) Asks(words []string, content, address, name, value string) (asks 
 		asks = append(asks, a)
 	}
 	return asks, why
+}
+
+// part is what of a setting's value the proof is about.
+func (p Proof) part(value string) (string, bool) {
+	if p.Part == "" {
+		return value, true
+	}
+	pattern, err := regexp.Compile(p.Part)
+	if err != nil {
+		return "", false
+	}
+	match := pattern.FindStringSubmatch(value)
+	if len(match) < 2 {
+		return "", false
+	}
+	return match[1], true
 }
 
 // plus is how many processes other settings add.

@@ -225,22 +225,27 @@ func (k *Kind) Relocate(content, original string) string {
 	return unmask(k.file().Relocate(k.mask(content), original))
 }
 
-// Line is the line of the config file that a setting stands on, without the
-// blanks around it; empty where there is none.
+// Line is the setting as it stands in the config file, the last one where it does
+// more than once; empty where it does not.
 func (k *Kind) Line(content, name string) string {
 	if !k.CanEditFile() {
 		return ""
 	}
-	names, at := k.inFile(name), 0
+	names, found := k.inFile(name), ""
+	lines := strings.Split(content, "\n")
 	for _, key := range k.keys(content) {
-		if slices.ContainsFunc(names, func(n string) bool { return k.normal(n) == k.normal(key.Name) }) {
-			at = key.Line
+		if !slices.ContainsFunc(names, func(n string) bool { return k.normal(n) == k.normal(key.Name) }) || key.Line > len(lines) {
+			continue
+		}
+		found = strings.TrimSpace(lines[key.Line-1])
+		if k.Edit.File == edit.Nginx { // a line may hold several
+			found = lines[key.Line-1][key.Column-1:]
+			if end := strings.IndexByte(found, ';'); end >= 0 {
+				found = found[:end+1]
+			}
 		}
 	}
-	if lines := strings.Split(content, "\n"); at > 0 && at <= len(lines) {
-		return strings.TrimSpace(lines[at-1])
-	}
-	return ""
+	return found
 }
 
 // RunFor is the command where an experiment has none, for a config file with this

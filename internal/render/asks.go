@@ -26,7 +26,7 @@ func (r *Rendering) Asks() []hakaru.Ask {
 				asks = r.fromKind(u, s, x)
 			}
 			if len(asks) == 0 && varied {
-				asks = []hakaru.Ask{{NotProof: fmt.Sprintf("kind %s knows nothing that shows it; add prove: {%s: [cmdline]} or the like", s.Kind, x.FullName())}}
+				asks = []hakaru.Ask{{NotProof: fmt.Sprintf("kind %s knows nothing that shows it; prove: {%s: …} can say what does", s.Kind, x.FullName())}}
 			}
 			for _, a := range asks {
 				a.Service, a.Setting = s.Name, x.Name
