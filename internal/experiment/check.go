@@ -56,7 +56,7 @@ func (b *builder) checkSettings() {
 			continue
 		}
 		k, known := b.kinds.Find(service.Kind)
-		if !known || service.Attach != nil {
+		if !known {
 			continue
 		}
 		_, plain := b.owner(name)
@@ -70,6 +70,9 @@ func (b *builder) checkSettings() {
 		case blind, !k.Built: // the latter is named in NotYet
 		case !k.CanEditFile() && !k.CanEditWords():
 			fix := "write {" + name + "} in run, env, files or the settings file"
+			if service.Attach != nil {
+				fix = "write {" + name + "} in the settings file or in apply"
+			}
 			if placeholder := hint.Near(name, b.unknownNames()); placeholder != "" {
 				fix = fmt.Sprintf("{%s} is written, and nothing is called so: did you mean {%s}?", placeholder, name)
 			} else if g := b.kinds.Guess(service.Run); g != nil && g.Name != k.Name {
