@@ -200,7 +200,7 @@ func OfVersion(exp *hakaru.Experiment, s *hakaru.Service, x hakaru.Setting) bool
 func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *renderedUnit, taken map[string]bool) error {
 	own := out.settings
 	if s.Attach != nil && len(own) > 0 && (s.Settings == "" || !k.CanEditFile()) {
-		return &Mistake{Path: where(r.exp, s) + ".apply", Code: "not-used",
+		return &Mistake{Path: where(r.exp, s) + ".attach", Code: "not-used",
 			Message: fmt.Sprintf("nothing brings the setting %s to %s, which hakaru does not start", own[0].Name, hakaru.TheService(s.Name)),
 			Fix:     "write {" + own[0].Name + "} in its settings file or in apply"}
 	}
