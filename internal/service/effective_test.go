@@ -421,8 +421,10 @@ func TestUWSGIInForce(t *testing.T) {
 				seen{hakaru.Ask{Kind: "backlog", Asked: "100"}, "^100 on 127.0.0.1:", "(uwsgi --ini ", yes},
 			)
 			// Request lines, one a request, of which there was one at least.
-			check(t, s, hakaru.AtEnd,
+			check(t, s, hakaru.AtReady, // it is written after the answer
 				seen{hakaru.Ask{Kind: "log", Argument: `^\[pid: `, Asked: "false"}, `^\[pid: $`, "output", yes},
+			)
+			check(t, s, hakaru.AtEnd,
 				seen{hakaru.Ask{Kind: "log", Argument: `^\[pid: `, Asked: "true", Absent: true, From: hakaru.AtEnd}, `^\[pid: $`, "output", no},
 			)
 			down(t, s)
