@@ -67,7 +67,7 @@ type Ready struct {
 	Body    Text     `json:"body,omitempty" jsonschema:"the answer contains it"`
 	Connect Text     `json:"connect,omitempty" jsonschema:"address that accepts a connection"`
 	Log     Text     `json:"log,omitempty" jsonschema:"the output contains it"`
-	Timeout Duration `json:"timeout,omitempty" jsonschema:"how long to wait; 30s where it is not given"`
+	Timeout Duration `json:"timeout,omitempty" jsonschema:"how long to wait; 30s where it is not given, under attach 1m"`
 }
 
 // Data is a service's data directory.
