@@ -27,7 +27,7 @@ const (
 
 // shown are the metrics given beside the goal, in this order.
 var shown = [...]hakaru.Metric{
-	hakaru.Throughput, hakaru.CPUPerRequest, hakaru.P50, hakaru.P99, hakaru.Errors, hakaru.Memory,
+	hakaru.Score, hakaru.Throughput, hakaru.CPUPerRequest, hakaru.P50, hakaru.P99, hakaru.Errors, hakaru.Memory,
 }
 
 // Compare gives, for each stratum and pair, the goal judged at the last planned

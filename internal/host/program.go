@@ -43,7 +43,7 @@ func findProgram(ctx context.Context, spec *hakaru.ProgramSpec, env *hakaru.Envi
 		return err
 	}
 	if version == "" {
-		version = "version unknown"
+		return nil // a command of one's own has none to say
 	}
 	if env.Programs == nil {
 		env.Programs = map[string]string{}

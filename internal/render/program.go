@@ -114,7 +114,8 @@ func (r *programRendering) words(key string) []string {
 	}
 	list, err := grammar.Split(line)
 	if err != nil {
-		r.wrong(key, line, err.Error(), "no shell reads this line; put what needs one into a script")
+		// Whatever stands in its braces, so it is said at once.
+		r.wrong(key, "", err.Error(), "no shell reads this line; put what needs one into a script")
 		return nil
 	}
 	for i := range list {

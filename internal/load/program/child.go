@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -201,7 +202,7 @@ func inMemory(name, content string) (*os.File, error) {
 func Locate(name, dir string) (string, error) {
 	if strings.Contains(name, "/") {
 		if name[0] != '/' && dir != "" {
-			name = strings.TrimSuffix(dir, "/") + "/" + name
+			name = filepath.Join(dir, name)
 		}
 	}
 	path, err := exec.LookPath(name)
