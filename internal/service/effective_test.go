@@ -304,7 +304,9 @@ func TestNginxInForce(t *testing.T) {
 	if err := os.Chtimes(outside, old, old); err != nil {
 		t.Fatal(err)
 	}
-	s := mustUp(t, one(nginx(nginxConfig)), opt)
+	u := nginx(nginxConfig)
+	setenv(&u, "LD_PRELOAD", jemalloc(t))
+	s := mustUp(t, one(u), opt)
 	file := func(path, text string) hakaru.Ask {
 		return hakaru.Ask{Kind: "file", Argument: path, Contains: text}
 	}
@@ -314,6 +316,12 @@ func TestNginxInForce(t *testing.T) {
 	check(t, s, hakaru.UnderLoad,
 		seen{hakaru.Ask{Kind: "backlog", Asked: "100000"}, "^" + most + ` on 127\.0\.0\.1:\d+, cut by net\.core\.somaxconn$`, "to pid ", no},
 		seen{hakaru.Ask{Kind: "backlog", Asked: most}, "^" + most + ` on 127\.0\.0\.1:\d+$`, "(nginx: master process ", yes},
+		// Its title lies over its words and its environment; its maps are whole.
+		seen{hakaru.Ask{Kind: "environ", Argument: "LD_PRELOAD", Contains: "jemalloc"}, "^pid [0-9]+ has written its title over its environment$", "environ", not},
+		seen{hakaru.Ask{Kind: "environ", Argument: "LD_PRELOAD", Absent: true}, "^pid [0-9]+ has written its title over its environment$", "environ", not},
+		seen{hakaru.Ask{Kind: "maps", Asked: "libjemalloc.so.2"}, "/libjemalloc.so.2$", "maps of pid ", yes},
+		seen{hakaru.Ask{Kind: "cmdline", Argument: "-e", Asked: "stderr"}, "^-e stderr$", "cmdline of pid ", yes},
+		seen{hakaru.Ask{Kind: "cmdline", Argument: "-g", Asked: "x"}, "^pid [0-9]+ has written a title over its words: nginx: ", "cmdline", not},
 		seen{hakaru.Ask{Kind: "http", Argument: "http://{http}/status", Field: "workers", Asked: "4"}, "^2$", ", workers", no},
 		seen{hakaru.Ask{Kind: "http", Argument: "http://{http}/", Contains: "workers: 2"}, "^workers: 2$", "GET http://127.0.0.1:", yes},
 		seen{hakaru.Ask{Kind: "http", Argument: "tcp://{http}", Asked: "2"}, "nothing was sent; if HTTP is spoken there, write the path too$", "what tcp://", not},

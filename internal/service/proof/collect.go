@@ -121,18 +121,21 @@ func held(found, absent bool) hakaru.Held {
 
 func cmdlines(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	return eachDaemon(on, ask, "cmdline", func(pid int) (string, bool, error) {
-		words, err := kernel.Cmdline(pid)
+		words, title, err := commandLine(pid)
 		if err != nil {
 			return "", false, err
 		}
 		found, ok := matchCmdline(words, ask)
+		if title && !ok {
+			return "", false, fmt.Errorf("pid %d has written a title over its words: %s", pid, shorten(strings.Join(words, " ")))
+		}
 		return found, ok, nil
 	})
 }
 
 func environs(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	e := eachDaemon(on, ask, "environ", func(pid int) (string, bool, error) {
-		env, err := kernel.Environ(pid)
+		env, err := environment(pid)
 		if err != nil {
 			return "", false, err
 		}

@@ -26,7 +26,7 @@ func whyNotInEnviron(on Subject, ask hakaru.Ask) string {
 		return ""
 	}
 	for _, pid := range wrappers {
-		env, err := kernel.Environ(pid)
+		env, err := environment(pid)
 		if err != nil {
 			continue
 		}
@@ -63,14 +63,14 @@ func whyNotMapped(on Subject, ask hakaru.Ask) string {
 	if !strings.Contains(want, ".so") && allocator(want) == "" {
 		return "" // not a thing that is preloaded
 	}
-	env, err := kernel.Environ(pid)
+	env, err := environment(pid)
 	if err != nil {
 		return ""
 	}
 	value, set := variable(env, preload)
 	if !set {
 		for _, w := range wrappers {
-			if above, err := kernel.Environ(w); err == nil {
+			if above, err := environment(w); err == nil {
 				if _, has := variable(above, preload); has {
 					return fmt.Sprintf("%s is in the environment of its wrapper, pid %d (%s), and not in its own: %s", preload, w, kernel.Describe(w), clearers)
 				}
@@ -167,7 +167,7 @@ func whichServes(on Subject, ask hakaru.Ask, e Evidence) Evidence {
 		if _, ok := matchMaps(string(b), ask); !ok {
 			continue
 		}
-		env, err := kernel.Environ(pid)
+		env, err := environment(pid)
 		value, _ := variable(env, preload)
 		if note, holds := matchAllocators(string(b), value, err == nil, own); note != "" {
 			return told(e.Found+"; "+note, e.Source, holds)
