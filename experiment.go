@@ -292,8 +292,9 @@ type Totals struct {
 	Took       time.Duration     `json:"took"`
 	Good       uint64            `json:"good"`
 	Bad        uint64            `json:"bad"`
-	Kinds      map[string]uint64 `json:"kinds,omitempty"`      // bad ones by ErrorKind
-	Throughput float64           `json:"throughput,omitempty"` // good answers per second, as the program says
+	Kinds      map[string]uint64 `json:"kinds,omitempty"`       // bad ones by ErrorKind
+	BadUnknown bool              `json:"bad_unknown,omitempty"` // it tells no bad ones: Bad is 0, and no figure
+	Throughput float64           `json:"throughput,omitempty"`  // good answers per second, as the program says
 	// Quantiles are of the program's own latencies, in seconds, by metric (p50,
 	// p99). They are service times of a closed loop, rounded as it rounds.
 	Quantiles map[Metric]float64 `json:"quantiles,omitempty"`

@@ -119,7 +119,9 @@ func answers(t *hakaru.Result) (bad, total uint64) {
 		total += good + wrong
 	}
 	if sums := t.Totals; sums != nil { // of a load program, whose answers are in no bucket
-		count(sums.Good, sums.Bad, sums.Kinds)
+		if !sums.BadUnknown {
+			count(sums.Good, sums.Bad, sums.Kinds)
+		}
 		return bad, total
 	}
 	end := t.WarmUp + t.Window

@@ -185,8 +185,8 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 		}
 	}
 
-	theirs := bad - min(own, bad)
-	if good+theirs > 0 {
+	theirs, told := bad-min(own, bad), t == nil || !t.BadUnknown
+	if told && good+theirs > 0 {
 		add(hakaru.Errors, "", float64(theirs)/float64(good+theirs), "ratio")
 	}
 
@@ -212,7 +212,7 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 	}
 
 	addCPUs(window, counters, services, seconds, add)
-	if t == nil || t.Failed == "" {
+	if told && (t == nil || t.Failed == "") {
 		add(Bad, "", float64(bad), "1")
 	}
 	return out

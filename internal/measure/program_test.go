@@ -32,8 +32,8 @@ func TestResultOfProgram(t *testing.T) {
 		{"a score alone", hakaru.Totals{Took: time.Second, Score: &score},
 			map[hakaru.Metric]float64{hakaru.Score: 12.5},
 			[]hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest, hakaru.Errors, hakaru.P50}},
-		{"a throughput it tells", hakaru.Totals{Took: time.Second, Good: 10, Throughput: 70},
-			map[hakaru.Metric]float64{hakaru.Throughput: 70}, []hakaru.Metric{hakaru.Score}},
+		{"a throughput it tells, and no bad answers", hakaru.Totals{Took: time.Second, Good: 10, Throughput: 70, BadUnknown: true},
+			map[hakaru.Metric]float64{hakaru.Throughput: 70, hakaru.CPUPerRequest: 0.04}, []hakaru.Metric{hakaru.Score, hakaru.Errors, Bad}},
 		{"it failed", hakaru.Totals{Failed: "no"}, map[hakaru.Metric]float64{CPU: 0.2},
 			[]hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest, hakaru.Errors, Bad}},
 	} {

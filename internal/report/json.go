@@ -174,7 +174,7 @@ type TotalsJSON struct {
 	Command    string                     `json:"command"`
 	Took       float64                    `json:"took_seconds"`
 	Good       uint64                     `json:"good"`
-	Bad        uint64                     `json:"bad"`
+	Bad        *uint64                    `json:"bad"`
 	Kinds      map[string]uint64          `json:"kinds"`
 	Throughput *float64                   `json:"throughput"`
 	Quantiles  map[hakaru.Metric]*float64 `json:"quantiles"`
@@ -431,8 +431,11 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 
 func totalsJSON(t *hakaru.Totals) *TotalsJSON {
 	j := &TotalsJSON{
-		Command: t.Command, Took: t.Took.Seconds(), Good: t.Good, Bad: t.Bad, Kinds: map[string]uint64{},
+		Command: t.Command, Took: t.Took.Seconds(), Good: t.Good, Kinds: map[string]uint64{},
 		Quantiles: map[hakaru.Metric]*float64{}, Failed: t.Failed,
+	}
+	if !t.BadUnknown {
+		j.Bad = &t.Bad
 	}
 	for kind, n := range t.Kinds {
 		j.Kinds[kind] = n

@@ -76,7 +76,10 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) lay
 func totals(t *hakaru.Totals) string {
 	text := layout.Whole(unit.Duration(t.Took))
 	if t.Good > 0 || t.Bad > 0 {
-		text += fmt.Sprintf(", %d good, %d bad", t.Good, t.Bad)
+		text += fmt.Sprintf(", %d good", t.Good)
+		if !t.BadUnknown {
+			text += fmt.Sprintf(", %d bad", t.Bad)
+		}
 	}
 	for i, kind := range sortedKeys(t.Kinds) {
 		text += []string{": ", ", "}[min(i, 1)] + fmt.Sprintf("%d %s", t.Kinds[kind], strings.ReplaceAll(kind, "_", " "))

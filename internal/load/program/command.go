@@ -43,6 +43,7 @@ func (command) Read(spec hakaru.ProgramSpec, w Written) hakaru.Totals {
 		t.Failed, t.Hint = ended("the load command", w), "run it by hand"
 		return t
 	}
+	t.BadUnknown = spec.Options["bad"] == ""
 	o, text := spec.Options, w.Stdout+"\n"+w.Stderr
 	read := func(key string, into func(text string) error) {
 		pattern := o[key]

@@ -160,6 +160,11 @@ func TestReadCommand(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := command{}.Read(hakaru.ProgramSpec{Options: c.options}, c.w)
+			// What was not asked for is not known.
+			if c.w.State == "" && got.BadUnknown != (c.options["bad"] == "") {
+				t.Errorf("bad ones unknown: %v", got.BadUnknown)
+			}
+			got.BadUnknown = false
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("-want +got\n%s", d)
 			}
