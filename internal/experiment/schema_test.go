@@ -89,6 +89,11 @@ func TestReferenceExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	versions, err := os.ReadFile("../../docs/versions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reference = append(reference, versions...)
 	schema := resolved(t)
 	blocks := fences.FindAllSubmatch(reference, -1)
 	if len(blocks) < 10 {
@@ -107,7 +112,7 @@ func TestReferenceExamples(t *testing.T) {
 		if !slices.Contains(keys, "load") {
 			src += "load:\n  http: {url: \"http://127.0.0.1:8080/\"}\n"
 		}
-		opt := experiment.Options{Dir: "/srv/test", Read: func(string) ([]byte, error) { return []byte("[serve]\nlisten = 127.0.0.1:8080\n"), nil }}
+		opt := experiment.Options{Dir: "/srv/test", Read: func(string) ([]byte, error) { return []byte("[serve]\nlisten = 127.0.0.1:8080\n"), nil }, Revision: options().Revision}
 		exp, err := experiment.Parse(fmt.Sprintf("example-%d.yaml", i+1), []byte(src), opt)
 		if err != nil {
 			t.Errorf("example %d:\n%s\n%v", i+1, block[1], err)
