@@ -36,7 +36,7 @@ func (k *Kind) Address(words []string, content string) string {
 	if k.Listen.Port != "" {
 		port, _ = k.Value(words, content, k.Listen.Port)
 	}
-	host := "127.0.0.1"
+	host, usual := "127.0.0.1", k.Listen.Default
 	if k.Listen.Host != "" {
 		if value, found := k.Value(words, content, k.Listen.Host); found {
 			value, _, _ = strings.Cut(value, ",")
@@ -44,6 +44,7 @@ func (k *Kind) Address(words []string, content string) string {
 				return plainAddress(value)
 			}
 			host = reachable(value)
+			usual = host + k.Listen.Default[strings.LastIndexByte(k.Listen.Default, ':'):]
 		}
 	}
 	noPort := k.Listen.NoPort != "" && k.Holds(k.Listen.NoPort, words, content)
@@ -53,7 +54,7 @@ func (k *Kind) Address(words []string, content string) string {
 	case port != "":
 		return host + ":" + port
 	}
-	return k.Listen.Default
+	return usual
 }
 
 // socket is the path of the unix socket, where one is set.
