@@ -21,6 +21,10 @@ func set(name, v string) hakaru.Setting {
 	return hakaru.Setting{Name: name, Level: v, Value: &v}
 }
 
+func version(level, commit string) hakaru.Setting {
+	return hakaru.Setting{Name: render.Versions, Level: level, Value: &commit}
+}
+
 // pair is an experiment with two variants, of a service with these words.
 func pair(service hakaru.Service, base, other []hakaru.Setting, sources ...hakaru.File) *hakaru.Experiment {
 	service.Name = hakaru.OnlyService
@@ -45,6 +49,13 @@ func TestDiff(t *testing.T) {
 			[]hakaru.Setting{set("processes", "2")}, []hakaru.Setting{set("processes", "4"), set("listen", "{http}")},
 			hakaru.File{Path: "x.yaml"}, hakaru.File{Path: "conf/a.ini", Content: "# mine\n[serve]\nprocesses = 1"}),
 			"--- conf/a.ini\n+++ conf/a.ini\n@@ -1,3 +1,4 @@\n # mine\n [serve]\n-processes = 1\n\\ No newline at end of file\n+processes = 4\n+listen = {http}\n"},
+		"another version": {pair(hakaru.Service{Kind: "command", Run: []string{"app"}}, []hakaru.Setting{version("main", "aaaaaaaaaaaabbbb")}, []hakaru.Setting{version("faster", "ccccccccccccdddd")}),
+			"service: git checkout cccccccccccc   # faster\n"},
+		"another commit": {pair(hakaru.Service{Kind: "command", Run: []string{"app"}}, []hakaru.Setting{version("aaaa", "aaaaaaaaaaaabbbb")}, []hakaru.Setting{version("cccc", "ccccccccccccdddd")}),
+			"service: git checkout cccc\n"},
+		"the working tree": {pair(hakaru.Service{Kind: "command", Run: []string{"app"}}, []hakaru.Setting{version("main", "aaaaaaaaaaaabbbb")}, []hakaru.Setting{version("mine", ".")}),
+			"service: the working tree as it is\n"},
+		"the same version": {pair(hakaru.Service{Kind: "command", Run: []string{"app"}}, []hakaru.Setting{version("main", "aaaaaaaaaaaabbbb")}, []hakaru.Setting{version("v1", "aaaaaaaaaaaabbbb")}), ""},
 		"settings that only name a leased address are left out": {pair(hakaru.Service{Kind: "serve", Run: []string{"hakaru", "serve", "--config", "a.ini"}, Settings: "a.ini", Ports: []string{"http"}},
 			nil, []hakaru.Setting{set("listen", "{http}")}, hakaru.File{Path: "a.ini", Content: "[serve]\nlisten = 127.0.0.1:80\n"}), ""},
 	} {
