@@ -56,7 +56,8 @@ func dataSource(text string) (*mysql.Config, error) {
 		// What the driver says may quote a part of the text, the password too.
 		return nil, errors.New("the data source cannot be read: write sql: user:password@tcp(host:port)/ or user@unix(/path)/")
 	}
-	config.Timeout, config.ReadTimeout, config.WriteTimeout = Limit, Limit, Limit
+	// The context of an ask ends earlier; these are for what it does not reach.
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = 2*Limit, 2*Limit, 2*Limit
 	config.Logger = &mysql.NopLogger{} // what it would log comes back as an error
 	return config, nil
 }
@@ -134,6 +135,9 @@ func whySQL(config *mysql.Config, err error) error {
 			return fmt.Errorf("the server has no such variable: %s", server.Message)
 		}
 		return fmt.Errorf("the server says: %s", redact.Text(server.Message))
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s(%s) did not answer within %s", config.Net, config.Addr, Limit)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return fmt.Errorf("no server answers at %s(%s): %w; under the service sql: user:password@tcp(host:port)/ or user@unix(/path)/ says where it is", config.Net, config.Addr, dial.Err)

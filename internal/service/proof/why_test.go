@@ -119,3 +119,29 @@ func TestDataSource(t *testing.T) {
 		}
 	}
 }
+
+// What can never be answered is not asked again and again.
+func TestNever(t *testing.T) {
+	for _, tt := range []struct {
+		ask   hakaru.Ask
+		found string
+	}{
+		{hakaru.Ask{Kind: "log", Asked: "x"}, "hakaru does not start it and does not see its output"},
+		{hakaru.Ask{Kind: "sql", Argument: "select 1"}, "it is not known where to ask; under the service write sql: user:password@tcp(host:port)/"},
+		{hakaru.Ask{Kind: "stats", Argument: "127.0.0.1:1"}, "which key of the answer is not said: write field"},
+		{hakaru.Ask{Kind: "revision", Asked: "main"}, "the commit that runs is not known"},
+		{hakaru.Ask{Kind: "file", Argument: "a.ini"}, "no such file was written"},
+		{hakaru.Ask{Kind: "command", Argument: "true"}, "there is no command to run"},
+		{hakaru.Ask{Kind: "command", Argument: "a | b"}, "the command line is more than one plain command"},
+		{hakaru.Ask{Kind: "sqll"}, `there is no proof by "sqll"`},
+	} {
+		e := Seek(t.Context(), Subject{}, tt.ask, true)
+		if e.Found != tt.found || e.Holds != not || !e.lasts {
+			t.Errorf("%+v:\n%+v", tt.ask, e)
+		}
+	}
+	e := Seek(t.Context(), Subject{Commit: "4f2a9c11d0"}, hakaru.Ask{Kind: "revision", Asked: "main"}, true)
+	if e.Holds != yes || e.Found != "4f2a9c11d0" || e.Source != "checked out and built from git" {
+		t.Errorf("%+v", e)
+	}
+}
