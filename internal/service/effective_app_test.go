@@ -3,6 +3,7 @@ package service
 import (
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -153,6 +154,14 @@ func TestMariaDBInForce(t *testing.T) {
 		source("none", ""),
 	}}
 	s := mustUp(t, b, options(t))
+	runsAs := u.User
+	if runsAs == "" {
+		me, err := user.Current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		runsAs = me.Username
+	}
 	ask := func(service, statement, asked string) hakaru.Ask {
 		return hakaru.Ask{Service: service, Kind: "sql", Argument: statement, Asked: asked}
 	}
@@ -171,6 +180,7 @@ func TestMariaDBInForce(t *testing.T) {
 		seen{ask("mariadbd", "selec 1", "1"), "^the server says: You have an error in your SQL syntax", "sql: ", not},
 		seen{ask("mariadbd", "select 1, 2, 3", "1"), "the statement gives 3 columns; one value is wanted$", "sql: ", not},
 		seen{ask("mariadbd", "select sleep(30)", "0"), "^unix.*sock.* did not answer within 2s$", "sql: ", not},
+		seen{hakaru.Ask{Service: "mariadbd", Kind: "command", Argument: "id -un", Asked: runsAs}, "^" + runsAs + "$", "command: id -un", yes},
 		seen{ask("password", global+"max_connections", "1"), `^access denied for user root \(with the password given\): under the service write sql: user:password@unix\(/.*/sock\)/$`, "sql: ", not},
 		seen{ask("socket", global+"max_connections", "1"), `^no server answers at unix\(/.*/sick\): connect: no such file or directory; under the service sql: `, "sql: ", not},
 		seen{ask("port", global+"max_connections", "1"), `^no server answers at tcp\(127.0.0.1:1\): connect: connection refused; under the service sql: `, "sql: ", not},

@@ -18,18 +18,29 @@ import (
 // those that cannot be answered at this moment and can at another (see due).
 func (s *Stack) Prove(ctx context.Context, asks []hakaru.Ask, when hakaru.Moment) []hakaru.Proof {
 	proofs := make([]hakaru.Proof, 0, len(asks))
+	// Who listens where is looked up once for all of them: it takes a look at
+	// every process.
+	known := map[string]error{}
+	foreign := func(address string) error {
+		err, found := known[address]
+		if !found {
+			err = s.checkOurs(address)
+			known[address] = err
+		}
+		return err
+	}
 	for _, ask := range asks {
 		if !s.due(ask, when) {
 			continue
 		}
 		// Only at readiness is there time to ask again: under load every look
 		// costs the CPU that is being measured.
-		proofs = append(proofs, s.proveOne(ctx, ask, when, when == hakaru.AtReady && !ask.Absent))
+		proofs = append(proofs, s.proveOne(ctx, ask, when, when == hakaru.AtReady && !ask.Absent, foreign))
 	}
 	return proofs
 }
 
-func (s *Stack) proveOne(ctx context.Context, ask hakaru.Ask, when hakaru.Moment, again bool) hakaru.Proof {
+func (s *Stack) proveOne(ctx context.Context, ask hakaru.Ask, when hakaru.Moment, again bool, foreign func(string) error) hakaru.Proof {
 	p := hakaru.Proof{Service: ask.Service, Setting: ask.Setting, Asked: ask.Asked, When: when}
 	if ask.NotProof != "" {
 		p.Found = ask.NotProof
@@ -44,7 +55,11 @@ func (s *Stack) proveOne(ctx context.Context, ask hakaru.Ask, when hakaru.Moment
 	// A leased port differs from trial to trial: the proof keeps its name, so
 	// that it is the same in all of them.
 	ask.Asked, ask.Contains, ask.Equals = s.place.Names.Expand(ask.Asked), s.place.Names.Expand(ask.Contains), s.place.Names.Expand(ask.Equals)
-	e := proof.Seek(ctx, s.subject(u), ask, again)
+	on := s.subject(u)
+	if u.attached == nil { // otherwise whoever answers there is who is asked
+		on.Foreign = foreign
+	}
+	e := proof.Seek(ctx, on, ask, again)
 	p.Found, p.Source, p.Holds = e.Found, e.Source, e.Holds
 	return p
 }
@@ -81,7 +96,7 @@ func (s *Stack) due(ask hakaru.Ask, when hakaru.Moment) bool {
 func (s *Stack) subject(u *unit) proof.Subject {
 	on := proof.Subject{
 		PID: u.group.Leader, Group: u.group, Dir: s.place.Dir, Names: s.place.Names, Leased: s.isLease,
-		Foreign: s.checkOurs, SQL: s.place.Names.Expand(u.spec.SQL),
+		SQL:     s.place.Names.Expand(u.spec.SQL),
 		Command: func(words []string) (*exec.Cmd, error) { return s.commandAs(u, words) },
 	}
 	if u.out != nil {
@@ -89,9 +104,6 @@ func (s *Stack) subject(u *unit) proof.Subject {
 			head, tail, cut := u.out.text()
 			return head + tail, cut > 0
 		}
-	}
-	if u.attached != nil {
-		on.Foreign = nil // whoever answers there is who is asked
 	}
 	if u.cmd != nil {
 		on.Given = u.cmd.Env
