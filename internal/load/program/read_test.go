@@ -22,7 +22,7 @@ func recorded(t *testing.T, name string) Written {
 		}
 		return string(b)
 	}
-	w := Written{Stdout: read(name + ".out"), Stderr: read(name + ".err")}
+	w := Written{Stdout: read(name + ".stdout"), Stderr: read(name + ".stderr")}
 	if w.Stdout == "" && w.Stderr == "" {
 		t.Fatalf("nothing is recorded of %s", name)
 	}
@@ -188,7 +188,7 @@ func TestWrkTime(t *testing.T) {
 // Whatever a program writes, no reader panics, and none finds good answers
 // without a count of them in the text.
 func FuzzRead(f *testing.F) {
-	names, err := fs.Glob(os.DirFS("testdata"), "*.out")
+	names, err := fs.Glob(os.DirFS("testdata"), "*.stdout")
 	if err != nil || len(names) == 0 {
 		f.Fatal(err)
 	}
