@@ -130,7 +130,7 @@ func programs(exp *hakaru.Experiment) []string {
 		}
 		name := s.Run[0]
 		if strings.Contains(name, "/") && !filepath.IsAbs(name) {
-			if len(s.Build) > 0 || slices.ContainsFunc(exp.Variants[0].Settings, func(x hakaru.Setting) bool { return render.OfVersion(exp, &s, x) }) {
+			if len(s.Build) > 0 || slices.ContainsFunc(slices.Concat(s.Base, exp.Variants[0].Settings), func(x hakaru.Setting) bool { return render.OfVersion(exp, &s, x) }) {
 				continue // it is made by the run, or for each version another
 			}
 			dir := s.Dir

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"hakaru"
 	"hakaru/internal/checkout"
@@ -56,7 +57,7 @@ func settingsDiffer(ctx context.Context, exp *hakaru.Experiment) ([]hakaru.Warni
 		}
 		told := map[string]bool{}
 		for _, v := range exp.Variants {
-			for _, x := range v.Settings {
+			for _, x := range slices.Concat(s.Base, v.Settings) {
 				if !render.OfVersion(exp, s, x) || x.Value == nil || *x.Value == checkout.WorkingTree || told[*x.Value] {
 					continue
 				}

@@ -254,7 +254,8 @@ func gitEnviron(environ []string) []string {
 		return isLocal(name) || name == "LC_ALL" || name == "LANGUAGE"
 	})
 	return append(env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "GIT_OPTIONAL_LOCKS=0",
-		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_LFS_SKIP_SMUDGE=1")
+		"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_LFS_SKIP_SMUDGE=1",
+		"GIT_DEFAULT_REF_FORMAT=files") // of the checkout, where tags are written as packed-refs
 }
 
 func isLocal(name string) bool { return slices.Contains(localVariables, name) }

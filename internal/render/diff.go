@@ -66,13 +66,17 @@ func (r *Rendering) otherVersion(s *hakaru.Service, commit string) string {
 			level = x.Level
 		}
 	}
+	whose := ""
+	if len(r.exp.Services) > 1 {
+		whose = s.Name + ": "
+	}
 	switch {
 	case commit == "." || commit == "":
-		return s.Name + ": the working tree as it is\n"
+		return whose + "the working tree as it is\n"
 	case strings.HasPrefix(commit, level):
-		return fmt.Sprintf("%s: git checkout %s\n", s.Name, level)
+		return fmt.Sprintf("%sgit checkout %s\n", whose, level)
 	}
-	return fmt.Sprintf("%s: git checkout %.12s   # %s\n", s.Name, commit, level)
+	return fmt.Sprintf("%sgit checkout %.12s   # %s\n", whose, commit, level)
 }
 
 // plainRendering renders a variant under the first stratum.
