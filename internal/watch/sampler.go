@@ -26,6 +26,7 @@ type sampler struct {
 	owners map[uint64]int         // inode of a listener → index of the unit, -1: someone else's
 	last   map[uint64]uint32      // its drops at the last sample
 	first  bool                   // the next sample is the first: it sets what is compared with
+	before float64                // the machine's full accept queues at the first sample
 	exits  map[string]hakaru.Exit // by service
 }
 
@@ -89,6 +90,9 @@ var hostColumns = []hakaru.Counter{
 	{Name: hakaru.CounterCPU, Of: hakaru.OfAgent},
 }
 
+// hostOverflows is the place of the machine's overflows in hostColumns.
+const hostOverflows = 3
+
 func (s *sampler) unitWidth() int {
 	if s.drops {
 		return len(unitColumns)
@@ -109,8 +113,12 @@ func (s *sampler) counters() []hakaru.Counter {
 
 // sample fills values, in the order of counters.
 func (s *sampler) sample(values []float64, final bool) error {
-	if err := s.host.sample(values[len(values)-len(hostColumns):]); err != nil {
+	host := values[len(values)-len(hostColumns):]
+	if err := s.host.sample(host); err != nil {
 		return err
+	}
+	if s.first {
+		s.before = host[hostOverflows]
 	}
 	width := s.unitWidth()
 	for i, u := range s.units {
@@ -128,7 +136,7 @@ func (s *sampler) sample(values []float64, final bool) error {
 			return err
 		}
 		for i, u := range s.units {
-			values[(i+1)*width-1] = u.dropped
+			values[(i+1)*width-1] = min(u.dropped, host[hostOverflows]-s.before)
 		}
 	}
 	s.first = false
@@ -137,8 +145,11 @@ func (s *sampler) sample(values []float64, final bool) error {
 
 // sampleDrops adds what each listener dropped since the last sample to its
 // unit. sk_drops of a listening socket grows with every connection that found
-// the accept queue full (tcp_listendrop in the kernel's tcp.h), and with those
-// few for which there was no memory.
+// the accept queue full (tcp_listendrop in the kernel's tcp.h), with those few
+// for which there was no memory, and on some kernels with each bare ACK that
+// TCP_DEFER_ACCEPT waits out, which uWSGI asks for: no connection is lost by it.
+// ListenOverflows counts full queues only, but of the whole machine; so what a
+// unit is said to have dropped is never more than that grew (see sample).
 func (s *sampler) sampleDrops() error {
 	var err error
 	if s.listen, err = s.diag.TCP(s.listen[:0]); err != nil {
