@@ -93,9 +93,8 @@ func plainAddress(value string) string {
 	if words := strings.Fields(value); len(words) > 0 {
 		value = words[0]
 	}
-	value = strings.TrimPrefix(value, "tcp://")
+	value, _, _ = strings.Cut(strings.TrimPrefix(value, "tcp://"), "?")
 	if file, unix := strings.CutPrefix(value, "unix:"); unix {
-		file, _, _ = strings.Cut(file, "?")
 		return "unix:" + strings.TrimPrefix(file, "//")
 	}
 	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "@") {

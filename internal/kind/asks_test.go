@@ -1,0 +1,162 @@
+package kind_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hakaru"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// Where a service listens, and is asked by SQL, as its command line and config
+// file say.
+func TestListens(t *testing.T) {
+	for name, c := range map[string]struct{ kind, line, file, want, sql string }{
+		"uwsgi: http-socket before http": {"uwsgi", "uwsgi", "[uwsgi]\nhttp = :80\nhttp-socket = 127.0.0.1:81\n", "127.0.0.1:81", ""},
+		"uwsgi: everywhere":              {"uwsgi", "uwsgi", "[uwsgi]\nhttp = 0.0.0.0:80\n", "127.0.0.1:80", ""},
+		"uwsgi: a bare port":             {"uwsgi", "uwsgi --http 8080", "", "127.0.0.1:8080", ""},
+		"uwsgi: leased":                  {"uwsgi", "uwsgi --http={http}", "[uwsgi]\nhttp = :80\n", "{http}", ""},
+		"uwsgi: a path":                  {"uwsgi", "uwsgi", "[uwsgi]\nsocket = /run/app.sock\n", "unix:/run/app.sock", ""},
+		"uwsgi: nothing":                 {"uwsgi", "uwsgi", "[uwsgi]\n", "", ""},
+		"gunicorn: its default":          {"gunicorn", "gunicorn app:app", "", "127.0.0.1:8000", ""},
+		"gunicorn: the first of a list":  {"gunicorn", "gunicorn app:app", "bind = ['127.0.0.1:81', '127.0.0.1:82']\n", "127.0.0.1:81", ""},
+		"gunicorn: unix":                 {"gunicorn", "gunicorn -b unix:/run/g.sock app:app", "", "unix:/run/g.sock", ""},
+		"nginx: with options":            {"nginx", "nginx -c x", "http { server { listen *:81 default_server; } }", "127.0.0.1:81", ""},
+		"nginx: leased":                  {"nginx", "nginx -c x", "http { server { listen {http} backlog=5; } }", "{http}", ""},
+		"nginx: IPv6":                    {"nginx", "nginx -c x", "http { server { listen [::]:81; } }", "[::1]:81", ""},
+		"mariadb: its default":           {"mariadb", "mariadbd", "", "127.0.0.1:3306", "root@tcp(127.0.0.1:3306)/"},
+		"mariadb: port and socket":       {"mariadb", "mariadbd --port={sql.port}", "[mysqld]\nsocket = /run/m.sock\n", "127.0.0.1:{sql.port}", "root@unix(/run/m.sock)/"},
+		"mariadb: no network":            {"mariadb", "mariadbd --port=5", "[mysqld]\nsocket = /run/m.sock\nskip-networking\n", "unix:/run/m.sock", "root@unix(/run/m.sock)/"},
+		"mariadb: socket in its datadir": {"mariadb", "mariadbd --datadir=/data", "[mysqld]\nsocket = m.sock\n", "unix:/data/m.sock", "root@unix(/data/m.sock)/"},
+		"mariadb: the client's port":     {"mariadb", "mariadbd", "[client]\nport = 5\n", "127.0.0.1:3306", "root@tcp(127.0.0.1:3306)/"},
+		"mysql: as mariadb":              {"mysql", "mysqld --port=5", "", "127.0.0.1:5", "root@tcp(127.0.0.1:5)/"},
+		"memcached: host and port":       {"memcached", "memcached -l 127.0.0.2 -p 5", "", "127.0.0.2:5", ""},
+		"memcached: port with the host":  {"memcached", "memcached -l 127.0.0.2:7,127.0.0.3:7 -p 5", "", "127.0.0.2:7", ""},
+		"memcached: host alone":          {"memcached", "memcached -l 127.0.0.2", "", "127.0.0.2:11211", ""},
+		"memcached: a socket":            {"memcached", "memcached -s /run/mc", "", "unix:/run/mc", ""},
+		"puma: a URL":                    {"puma", "puma -b tcp://127.0.0.1:81?backlog=5", "", "127.0.0.1:81", ""},
+		"puma: unix with options":        {"puma", "puma -b unix:///run/p.sock?umask=0111", "", "unix:/run/p.sock", ""},
+		"puma: a port":                   {"puma", "puma -p 81", "", "127.0.0.1:81", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := load(t, c.kind)
+			words := strings.Fields(c.line)
+			if got := k.Address(words, c.file); got != c.want {
+				t.Errorf("listens on %q, want %q", got, c.want)
+			}
+			if got := k.DataSource(words, c.file); got != c.sql {
+				t.Errorf("asked by SQL at %q, want %q", got, c.sql)
+			}
+		})
+	}
+}
+
+// What a setting needs is there, is off, or is not written at all.
+func TestLacks(t *testing.T) {
+	for name, c := range map[string]struct{ kind, line, file, setting, needs, off string }{
+		"on":                     {"uwsgi", "uwsgi", "[uwsgi]\nmaster = true\n", "max-worker-lifetime", "", ""},
+		"on without a value":     {"uwsgi", "uwsgi --master", "", "max-worker-lifetime", "", ""},
+		"off":                    {"uwsgi", "uwsgi", "[uwsgi]\nmaster = false\n", "max-worker-lifetime", "master", "master"},
+		"off by a number":        {"uwsgi", "uwsgi", "[uwsgi]\nmaster = 0\n", "max-worker-lifetime", "master", "master"},
+		"not there":              {"uwsgi", "uwsgi", "[uwsgi]\n", "max-worker-lifetime", "master", ""},
+		"implied":                {"uwsgi", "uwsgi", "[uwsgi]\nstats = 127.0.0.1:1\n", "max-worker-lifetime", "", ""},
+		"implied, and off":       {"uwsgi", "uwsgi", "[uwsgi]\nstats = 127.0.0.1:1\nmaster = no\n", "max-worker-lifetime", "master", "master"},
+		"the need has needs too": {"uwsgi", "uwsgi", "[uwsgi]\nmax-worker-lifetime = 0\n", "max-worker-lifetime-delta", "max-worker-lifetime", "max-worker-lifetime"},
+		"needs nothing":          {"uwsgi", "uwsgi", "", "threads", "", ""},
+		"one of two":             {"uwsgi", "uwsgi --http :1", "", "http-keepalive", "", ""},
+		"gunicorn's jitter":      {"gunicorn", "gunicorn --max-requests 0 a:a", "", "max-requests-jitter", "max-requests", "max-requests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			needs, off := load(t, c.kind).Lacks(strings.Fields(c.line), c.file, c.setting)
+			if got := strings.Join(needs, " "); got != c.needs || off != c.off {
+				t.Errorf("needs %q, off %q; want %q, %q", got, off, c.needs, c.off)
+			}
+		})
+	}
+	if by := load(t, "uwsgi").ImpliedBy(nil, "[uwsgi]\ncheaper = 2\n", "master"); by != "cheaper" {
+		t.Errorf("the master is switched on by %q", by)
+	}
+}
+
+// What is asked depends on the value and on the settings beside it.
+func TestAsks(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, line, file, setting, value string
+		want                             []string
+		why                              string
+	}{
+		"uwsgi: workers, master and router":  {"uwsgi", "uwsgi", "[uwsgi]\nmaster = true\nhttp = :1\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +2"}, ""},
+		"uwsgi: no master, mules":            {"uwsgi", "uwsgi", "[uwsgi]\nhttp-socket = :1\nmules = 3\nmaster = false\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +3"}, ""},
+		"uwsgi: workers that are replaced":   {"uwsgi", "uwsgi", "[uwsgi]\nmax-requests = 5\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`}, "what would show it says nothing together with max-requests"},
+		"uwsgi: its log is elsewhere":        {"uwsgi", "uwsgi", "[uwsgi]\nlogto = /var/log/u\n", "master", "true", nil, "its log goes elsewhere (logto), so hakaru does not see it"},
+		"uwsgi: master on":                   {"uwsgi", "uwsgi", "", "master", "true", []string{"log spawned uWSGI master process"}, ""},
+		"uwsgi: master off":                  {"uwsgi", "uwsgi", "", "master", "false", []string{"log spawned uWSGI master process absent"}, ""},
+		"uwsgi: no request lines":            {"uwsgi", "uwsgi", "", "disable-logging", "true", []string{`log \[pid: \d+\|app:  absent from load`}, ""},
+		"uwsgi: request lines":               {"uwsgi", "uwsgi", "", "disable-logging", "false", []string{`log \[pid: \d+\|app:  from load`}, ""},
+		"uwsgi: nothing is known":            {"uwsgi", "uwsgi", "", "harakiri", "30", nil, ""},
+		"gunicorn: sync":                     {"gunicorn", "gunicorn", "", "worker-class", "sync", []string{`log Using worker: (\S+)`}, ""},
+		"gunicorn: sync with threads":        {"gunicorn", "gunicorn", "threads = 2\n", "worker-class", "sync", nil, "what would show it says nothing together with threads>1"},
+		"gunicorn: its log is elsewhere":     {"gunicorn", "gunicorn --error-logfile=/x", "", "worker-class", "sync", nil, "its log goes elsewhere (error-logfile!=-), so hakaru does not see it"},
+		"gunicorn: its log is here":          {"gunicorn", "gunicorn --error-logfile=-", "", "worker-class", "sync", []string{`log Using worker: (\S+)`}, ""},
+		"nginx: a number":                    {"nginx", "nginx", "worker_processes 2; pid x;\n", "worker_processes", "2", []string{"file contains worker_processes 2;", "processes +1"}, ""},
+		"nginx: auto":                        {"nginx", "nginx", "worker_processes auto;\n", "worker_processes", "auto", []string{"file contains worker_processes auto;"}, "auto is not a number, and how many it stands for is known to nginx only"},
+		"nginx: with a cache":                {"nginx", "nginx", "worker_processes 2;\nhttp { proxy_cache_path /c keys_zone=a:1m; }\n", "worker_processes", "2", []string{"file contains worker_processes 2;"}, "what would show it says nothing together with proxy_cache_path"},
+		"nginx: any directive":               {"nginx", "nginx", "http { gzip  on; }\n", "gzip", "on", []string{"file contains gzip  on;"}, ""},
+		"nginx: a backlog":                   {"nginx", "nginx", "http { server { listen 81 backlog=9; } }\n", "listen", "81 backlog=9", []string{"file contains listen 81 backlog=9;", "backlog equals 9"}, ""},
+		"mariadb: any variable":              {"mariadb", "mariadbd", "", "innodb_read_io_threads", "4", []string{"sql select @@global.innodb_read_io_threads"}, ""},
+		"mariadb: a size":                    {"mariadb", "mariadbd", "", "innodb-buffer-pool-size", "1G", []string{"sql select @@global.innodb_buffer_pool_size equals 1073741824"}, ""},
+		"mariadb: a word that ends like one": {"mariadb", "mariadbd", "", "default-storage-engine", "ROCKSDBK", []string{"sql select @@global.default_storage_engine"}, ""},
+		"mariadb: no variable":               {"mariadb", "mariadbd", "", "user", "mysql", nil, ""},
+		"memcached: megabytes":               {"memcached", "memcached -m 65", "", "memory-limit", "65", []string{"stats 127.0.0.1:5 maxbytes equals 68157440"}, ""},
+		"memcached: on the command line":     {"memcached", "memcached --lock-memory", "", "lock-memory", "true", []string{"cmdline --lock-memory"}, ""},
+		"puma: two numbers":                  {"puma", "puma", "", "threads", "1:5", []string{`log \*\s+Max threads: (\d+) equals 5`, `log \*\s+Min threads: (\d+) equals 1`}, ""},
+		"puma: one number for both":          {"puma", "puma", "", "threads", "3", []string{`log \*\s+Max threads: (\d+)`, `log \*\s+Min threads: (\d+)`}, ""},
+		"puma: no workers":                   {"puma", "puma -w 0", "", "workers", "0", nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asks, why := load(t, c.kind).Asks(strings.Fields(c.line), c.file, "127.0.0.1:5", c.setting, c.value)
+			var got []string
+			for _, a := range asks {
+				got = append(got, inWords(a))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if why != c.why {
+				t.Errorf("why %q, want %q", why, c.why)
+			}
+		})
+	}
+}
+
+func inWords(a hakaru.Ask) string {
+	text := a.Kind
+	for _, part := range []string{a.Argument, a.Field} {
+		if part != "" {
+			text += " " + part
+		}
+	}
+	if a.Contains != "" {
+		text += " contains " + a.Contains
+	}
+	if a.Equals != "" {
+		text += " equals " + a.Equals
+	}
+	if a.Offset != 0 {
+		text += " +" + itoa(a.Offset)
+	}
+	if a.Count {
+		text += " count"
+	}
+	if a.Absent {
+		text += " absent"
+	}
+	if a.From != "" {
+		text += " from " + string(a.From)
+	}
+	return text
+}
