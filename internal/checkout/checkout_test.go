@@ -1,8 +1,6 @@
 package checkout
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,16 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"hakaru/internal/watch/kernel"
 )
 
 // counted is a build that notes how often it ran, outside of what it builds.
@@ -228,251 +221,6 @@ func TestOtherRepositories(t *testing.T) {
 	})
 }
 
-func TestFailedBuild(t *testing.T) {
-	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n", "plain": "", "build.sh": "#!/bin/sh\necho x >> \"$1\"\nfor i in $(seq 1000); do echo line $i; done\necho 'app.c:3: error: expected ;' >&2\nexit 2\n"})
-	log := filepath.Join(t.TempDir(), "builds")
-	for _, revision := range []string{main, WorkingTree, ""} {
-		v := newVersions(t, Options{})
-		for range 3 {
-			_, err := v.Make(t.Context(), Ask{Service: "app", Dir: dir, Revision: revision, Build: []string{"./build.sh", log}, Mark: "m"})
-			b, is := errors.AsType[*BuildError](err)
-			if !is {
-				t.Fatal(err)
-			}
-			if want := "build failed (exit 2): ./build.sh " + log; b.Why != want || !strings.HasSuffix(b.Output, "line 999\nline 1000\napp.c:3: error: expected ;") || strings.Count(b.Output, "\n") != lastLines-1 {
-				t.Errorf("%+v", b)
-			}
-			_, whole, _ := strings.Cut(b.Hint(), " is in ")
-			if said := get(t, whole); strings.Count(said, "\n") != 1001 {
-				t.Errorf("%s has %d lines", whole, strings.Count(said, "\n"))
-			}
-		}
-	}
-	if builds := get(t, log); builds != "x\nx\nx\n" {
-		t.Errorf("built %q: a build that failed is not to be repeated", builds)
-	}
-	for _, c := range []struct {
-		why   string
-		build []string
-	}{
-		{"build: command not found: nosuch", []string{"nosuch"}},
-		{"build: command not found: ./nosuch", []string{"./nosuch", "x"}},
-		{"build: ./plain is not executable", []string{"./plain"}},
-		{"build failed (signal: killed): sh -c kill -9 $$", []string{"sh", "-c", "kill -9 $$"}},
-	} {
-		_, err := newVersions(t, Options{}).Make(t.Context(), Ask{Dir: dir, Revision: main, Build: c.build})
-		if b, is := errors.AsType[*BuildError](err); !is || b.Why != c.why {
-			t.Errorf("%v, want %s", err, c.why)
-		}
-	}
-}
-
-// forked waits until a build has written the number of a process that it has
-// started, and returns it.
-func forked(t *testing.T, file string) int {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if b, err := os.ReadFile(file); err == nil && strings.HasSuffix(string(b), "\n") {
-			pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return pid
-		}
-	}
-	t.Fatalf("%s was never written", file)
-	return 0
-}
-
-func alive(pid int) bool {
-	s, err := kernel.ReadStat(pid)
-	return err == nil && s.Alive()
-}
-
-// A build that is interrupted ends with all that it started, and is made again
-// from the beginning.
-func TestInterruptedBuild(t *testing.T) {
-	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n", "build.sh": `#!/bin/sh
-trap '' TERM
-if [ -e "$1" ]; then cp speed app; exit; fi
-touch half
-setsid sleep 1000 &
-echo $! > "$1"
-sleep 1000
-`})
-	for _, revision := range []string{main, ""} {
-		file := filepath.Join(t.TempDir(), "pid")
-		v := newVersions(t, Options{Grace: 50 * time.Millisecond}) // TERM is ignored
-		ask := Ask{Service: "app", Dir: dir, Revision: revision, Build: []string{"./build.sh", file}, Mark: "mark-" + revision}
-		ctx, cancel := context.WithCancelCause(t.Context())
-		stopped := errors.New("stopped")
-		done := make(chan error)
-		go func() {
-			_, err := v.Make(ctx, ask)
-			done <- err
-		}()
-		pid := forked(t, file)
-		cancel(stopped)
-		if err := <-done; !errors.Is(err, stopped) {
-			t.Fatalf("%v", err)
-		}
-		if alive(pid) {
-			t.Errorf("pid %d is still there", pid)
-		}
-		if revision != "" {
-			if left, err := filepath.Glob(filepath.Join(v.opt.Dir, "*", aboutFile)); err != nil || len(left) > 0 {
-				t.Errorf("a version that seems finished: %v (%v)", left, err)
-			}
-		}
-		got := make1(t, v, ask)
-		_, err := os.Stat(filepath.Join(got.Dir, "half"))
-		if get(t, got.Dir, "app") != "slow\n" || revision != "" && !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("built on: %v", err)
-		}
-	}
-}
-
-// An agent that was killed while it built leaves no version that seems finished.
-func TestUnfinished(t *testing.T) {
-	dir, main, _ := newRepo(t, map[string]string{"speed": "slow\n"})
-	v := newVersions(t, Options{})
-	got := make1(t, v, Ask{Dir: dir, Revision: main})
-	key := filepath.Base(filepath.Join(got.Dir, "..", ".."))
-	for name, spoil := range map[string]func() error{
-		"no note":     func() error { return os.Remove(filepath.Join(v.opt.Dir, key, aboutFile)) },
-		"half a note": func() error { return os.Truncate(filepath.Join(v.opt.Dir, key, aboutFile), 10) },
-		"no tree":     func() error { return os.RemoveAll(got.Dir) },
-		"nothing":     func() error { return os.RemoveAll(v.opt.Dir) },
-	} {
-		if _, err := os.Stat(got.Dir); err == nil {
-			put(t, got.Dir, map[string]string{"half": ""})
-		}
-		if err := spoil(); err != nil {
-			t.Fatal(err)
-		}
-		other := New(Options{Dir: v.opt.Dir, Environ: testEnviron()})
-		for _, agent := range []*Versions{v, other} {
-			again := make1(t, agent, Ask{Dir: dir, Revision: main})
-			if _, err := os.Stat(filepath.Join(again.Dir, "half")); again.Dir != got.Dir || !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: %+v, %v", name, again, err)
-			}
-		}
-		if err := other.Close(); err != nil { // what somebody holds is not made anew
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestLimit(t *testing.T) {
-	dir, main, _ := newRepo(t, nil)
-	v := newVersions(t, Options{Limit: 50 * time.Millisecond})
-	_, err := v.Make(t.Context(), Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "echo waiting; sleep 1000"}, Mark: "limit"})
-	if b, is := errors.AsType[*BuildError](err); !is || b.Why != "build did not end within 50ms: sh -c echo waiting; sleep 1000" {
-		t.Errorf("%v", err)
-	}
-}
-
-// What a build leaves running has ended before a trial begins.
-func TestLeftRunning(t *testing.T) {
-	dir, main, _ := newRepo(t, nil)
-	file := filepath.Join(t.TempDir(), "pid")
-	v := newVersions(t, Options{})
-	make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "setsid sleep 1000 & echo $! > '" + file + "'"}})
-	if pid := forked(t, file); alive(pid) {
-		t.Errorf("pid %d is still there", pid)
-	}
-}
-
-// Agents that want the same version at once make it once.
-func TestConcurrent(t *testing.T) {
-	dir, main, faster := newRepo(t, map[string]string{"speed": "slow\n", "build.sh": counted})
-	log := filepath.Join(t.TempDir(), "builds")
-	cache := filepath.Join(t.TempDir(), "versions")
-	var group sync.WaitGroup
-	errs := make([]error, 8)
-	for i := range errs {
-		v := newVersions(t, Options{Dir: cache})
-		group.Go(func() {
-			ask := Ask{Dir: dir, Revision: []string{main, faster}[i%2], Build: []string{"./build.sh", log}, Mark: fmt.Sprint("agent", i)}
-			got, err := v.Make(t.Context(), ask)
-			if err == nil {
-				_, err = os.Stat(filepath.Join(got.Dir, "app"))
-			}
-			errs[i] = err
-		})
-	}
-	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Error(err)
-	}
-	if builds := get(t, log); builds != "x\nx\n" {
-		t.Errorf("built %q", builds)
-	}
-}
-
-// Whoever waits for another's build can be interrupted.
-func TestInterruptedWait(t *testing.T) {
-	dir, main, _ := newRepo(t, nil)
-	v, other := newVersions(t, Options{}), (*Versions)(nil)
-	other = newVersions(t, Options{Dir: v.opt.Dir})
-	file := filepath.Join(t.TempDir(), "pid")
-	ask := Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "echo $$ > '" + file + "'; sleep 1000"}, Mark: "wait"}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() {
-		_, err := v.Make(ctx, ask)
-		done <- err
-	}()
-	forked(t, file)
-	short, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer end()
-	if _, err := other.Make(short, ask); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-}
-
-// The versions used last stay, and those that an agent holds.
-func TestPrune(t *testing.T) {
-	dir, main, _ := newRepo(t, map[string]string{"n": "0"})
-	holder := newVersions(t, Options{Keep: 2})
-	held := make1(t, holder, Ask{Dir: dir, Revision: main})
-	old := time.Now().Add(-time.Hour)
-	age := func(d string) {
-		t.Helper()
-		if err := os.Chtimes(filepath.Join(d, "..", "..", aboutFile), old, old); err != nil {
-			t.Fatal(err)
-		}
-		old = old.Add(time.Minute)
-	}
-	age(held.Dir)
-	var dirs []string
-	for i := range 4 {
-		v := New(Options{Dir: holder.opt.Dir, Environ: testEnviron(), Keep: 2})
-		// Directories that may not be written to are removed as well.
-		got := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", fmt.Sprintf("mkdir -p a/b && touch a/b/%d && chmod -R a-w a", i)}})
-		age(got.Dir)
-		dirs = append(dirs, got.Dir)
-		if err := v.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i, want := range []bool{false, false, true, true} {
-		if _, err := os.Stat(dirs[i]); (err == nil) != want {
-			t.Errorf("version %d: %v", i, err)
-		}
-	}
-	if _, err := os.Stat(held.Dir); err != nil {
-		t.Errorf("the one that is held: %v", err)
-	}
-	if locks, err := filepath.Glob(filepath.Join(holder.opt.Dir, "*"+lockSuffix)); err != nil || len(locks) != 3 {
-		t.Errorf("locks: %v, %v", locks, err)
-	}
-}
-
 // The working tree is built in place, when the words are not those of the last
 // time.
 func TestWorkingTree(t *testing.T) {
@@ -501,27 +249,6 @@ func TestWorkingTree(t *testing.T) {
 	put(t, dir, map[string]string{"speed": "changed again\n"})
 	if got := make1(t, v, ask); len(got.Warnings) != 1 || got.Warnings[0].Code != treeChanged {
 		t.Errorf("after an edit: %+v", got)
-	}
-}
-
-// Builds get the agent's environment without what is hakaru's own or says which
-// repository is meant; what is known to decide a build names the version.
-func TestBuildEnviron(t *testing.T) {
-	dir, main, _ := newRepo(t, nil)
-	keys := map[string]bool{}
-	for _, extra := range []string{"", "HAKARU_STORE=x", "GIT_DIR=/nonexistent", "TERM=x", "CFLAGS=-O2", "GOFLAGS=-race"} {
-		v := newVersions(t, Options{})
-		v.opt.Environ = append(v.opt.Environ, extra)
-		got := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"sh", "-c", "env > environ"}, Mark: "the-mark"})
-		said := get(t, got.Dir, "environ")
-		own := strings.HasPrefix(extra, "HAKARU_") || strings.HasPrefix(extra, "GIT_DIR")
-		if extra != "" && strings.Contains(said, extra+"\n") == own || !strings.Contains(said, kernel.MarkVariable+"=the-mark\n") {
-			t.Errorf("%s: the build has\n%s", extra, said)
-		}
-		keys[filepath.Base(filepath.Join(got.Dir, "..", ".."))] = true
-	}
-	if len(keys) != 3 {
-		t.Errorf("%d versions, want 3", len(keys))
 	}
 }
 
@@ -590,44 +317,5 @@ func TestAsOpenAsTheTree(t *testing.T) {
 	}
 	if info.Mode().Perm() != want {
 		t.Errorf("mode %o, want %o", info.Mode().Perm(), want)
-	}
-}
-
-// The cache is refused where somebody else could put a program into it.
-func TestForeignCache(t *testing.T) {
-	dir, main, _ := newRepo(t, nil)
-	open := filepath.Join(t.TempDir(), "open")
-	if err := os.Mkdir(open, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(open, link); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := newVersions(t, Options{Dir: link}).Make(t.Context(), Ask{Dir: dir, Revision: main}); err == nil {
-		t.Error("a link is followed")
-	}
-	if err := os.Chmod(open, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := newVersions(t, Options{Dir: open}).Make(t.Context(), Ask{Dir: dir, Revision: main}); err == nil || !strings.Contains(err.Error(), "nobody else may write") {
-		t.Errorf("open to all: %v", err)
-	}
-	if _, err := newVersions(t, Options{Dir: "here"}).Make(t.Context(), Ask{Dir: dir, Revision: main}); err == nil {
-		t.Error("a relative path is taken")
-	}
-}
-
-func TestAbout(t *testing.T) {
-	dir, main, _ := newRepo(t, nil)
-	v := newVersions(t, Options{})
-	got := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"true", "x y"}})
-	var a about
-	if err := json.Unmarshal([]byte(get(t, got.Dir, "..", "..", aboutFile)), &a); err != nil {
-		t.Fatal(err)
-	}
-	want := about{Format: aboutFormat, Repository: dir, Commit: main, Build: []string{"true", "x y"}, Tree: "app"}
-	if diff := cmp.Diff(want, a); diff != "" {
-		t.Error(diff)
 	}
 }
