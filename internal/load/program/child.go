@@ -48,6 +48,9 @@ func (r *running) launch(call Call) (_ *child, err error) {
 	}
 	path, err := Locate(call.Argv[0], r.spec.Dir)
 	if err != nil {
+		return nil, &MissingError{Name: r.spec.Name, Install: r.program.Install(), Err: err}
+	}
+	if err := passOnDescriptors(r.spec.Connections); err != nil {
 		return nil, err
 	}
 	c := &child{ended: make(chan struct{}), stdout: &ends{}, stderr: &ends{}, both: &ends{}}
@@ -75,6 +78,26 @@ func (r *running) launch(call Call) (_ *child, err error) {
 	}
 	go c.wait()
 	return c, nil
+}
+
+// passOnDescriptors lets the program open a file for each connection. The Go
+// runtime raises this process's own soft limit, and gives the one it found to
+// children, unless the limit was set by hand (syscall.Setrlimit): so it is set, to
+// what it is.
+func passOnDescriptors(connections int) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	const spare = 64
+	if need := uint64(connections) + spare; need > limit.Max {
+		return fmt.Errorf("%d connections need %d open files and the hard limit is %d: raise it (ulimit -Hn, LimitNOFILE=)", connections, need, limit.Max)
+	}
+	limit.Cur = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("raise the limit of open files: %w", err)
+	}
+	return nil
 }
 
 // wait ends what the program left in its group, reaps it, and reads its files.

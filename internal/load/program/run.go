@@ -121,7 +121,11 @@ func (r *running) run(ctx context.Context, spec hakaru.LoadSpec) (hakaru.LoadRep
 	}
 	c, err := r.launch(call)
 	if err != nil {
-		return r.notRun(ctx, &hakaru.Totals{Failed: err.Error(), Hint: r.program.Install()})
+		t := &hakaru.Totals{Failed: err.Error()}
+		if missing, ok := errors.AsType[*MissingError](err); ok {
+			t.Hint = missing.Install
+		}
+		return r.notRun(ctx, t)
 	}
 	inTime, err := r.await(ctx, c, limit)
 	if err != nil {
