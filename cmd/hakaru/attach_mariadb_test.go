@@ -88,21 +88,22 @@ skip-networking
 	write(t, filepath.Join(dir, "restart"), strings.ReplaceAll(`#!/bin/sh
 unset TMPDIR
 pid=$(cat ROOT/run/db.pid 2>/dev/null)
-if [ -n "$pid" ]; then
-  kill "$pid" 2>/dev/null
-  while [ -e ROOT/run/db.pid ] && kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
-  rm -f ROOT/run/db.pid
-fi
-# Another that is starting has no pid file yet: the data directory is locked.
+tries=0
+while [ -n "$pid" ] && [ -e ROOT/run/db.pid ] && kill "$pid" 2>/dev/null; do
+  # MariaDB can hang when it is told to end just after its start.
+  tries=$((tries + 1))
+  if [ $tries -gt 100 ]; then kill -9 "$pid"; rm -f ROOT/run/db.pid; fi
+  sleep 0.1
+done
 mariadbd --defaults-file=ROOT/my.cnf </dev/null >/dev/null 2>&1 &
 server=$!
-while ! [ -e ROOT/run/db.pid ]; do
+until mariadb-admin --no-defaults --user=root --socket=ROOT/db.sock ping >/dev/null 2>&1; do
   kill -0 $server 2>/dev/null || { tail -n 3 ROOT/run/db.err; exit 1; }
   sleep 0.05
 done
 `, "ROOT", dir), 0o755)
 	m.before = m.state(t)
-	if out, err := exec.Command(filepath.Join(dir, "restart")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", filepath.Join(dir, "restart")).CombinedOutput(); err != nil {
 		t.Fatalf("start MariaDB: %v\n%s", err, out)
 	}
 	t.Cleanup(func() { endDaemon(t, filepath.Join(dir, "run", "db.pid")) })
@@ -188,15 +189,8 @@ func TestAttachedMariaDB(t *testing.T) {
 		m.same(t)
 		s.clean()
 		r := s.report()
-		if r.Run.State != "done" || len(r.Trials) != 5 {
-			t.Errorf("stored: %+v", r)
-		}
-		for _, trial := range r.Trials {
-			if len(trial.Void) > 0 && string(trial.Void) != "null" {
-				t.Errorf("trial %d is void: %s", trial.Seq, trial.Void)
-			}
-		}
-		contains(t, string(s.output("report", "last")), "max = 44 (9 times, by sql: select @@max_connections)")
+		r.fine(t)
+		contains(t, string(s.output("report", "last")), "max = 44 (", "by sql: select @@max_connections)")
 	})
 	for _, c := range []struct {
 		name, from, to string

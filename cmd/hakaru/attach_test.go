@@ -3,209 +3,26 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"hakaru"
 )
 
 // A real nginx and a real MariaDB stand for services that something else starts:
 // daemons of the test, in directories of their own. Whatever happens to a run,
 // they are afterwards as they were before it.
-
-// freeAddress is one on which nobody listens now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-func write(t *testing.T, path, text string, mode fs.FileMode) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
-		t.Fatal(err)
-	}
-}
-
-// eventually asks until there is no error; the test's own limit is what a
-// machine under load may take.
-func eventually(t *testing.T, what string, ask func() error) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(20 * time.Millisecond) // there is no event for what another program does
-	}
-}
-
-func pidIn(file string) int {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
-	}
-	return pid
-}
-
-// endDaemon ends a daemon of the test by its pid file.
-func endDaemon(t *testing.T, file string) {
-	pid := pidIn(file)
-	if pid == 0 {
-		return
-	}
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if err := syscall.Kill(pid, signal); err != nil {
-			return // it has ended
-		}
-		for range 250 {
-			if _, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid)); err != nil {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	t.Errorf("daemon %d does not end", pid)
-}
-
-// nginxAt is a running nginx whose answers name the setting that is in force.
-type nginxAt struct {
-	dir, address string
-	before       string // the config and who may read it
-}
-
-const nginxConf = `worker_processes %s;
-pid nginx.pid;
-error_log error.log;
-events { worker_connections 512; }
-http {
-  access_log off;
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  server { listen %s; location / { return 200 "workers=%[1]s\n"; } }
-}
-`
-
-// startNginx starts one as a daemon and writes the scripts of the person who
-// runs it: replace stops it and starts it again, undo puts the config back
-// first, reload leaves the master.
-func startNginx(t *testing.T) nginxAt {
-	t.Helper()
-	n := nginxAt{dir: t.TempDir(), address: freeAddress(t)}
-	conf := fmt.Sprintf(nginxConf, "1", n.address)
-	write(t, filepath.Join(n.dir, "nginx.conf"), conf, 0o640)
-	write(t, filepath.Join(n.dir, "kept.conf"), conf, 0o640)
-	write(t, filepath.Join(n.dir, "edit.conf"), fmt.Sprintf(nginxConf, "{workers}", n.address), 0o644)
-	command := fmt.Sprintf("nginx -p %s/ -c nginx.conf", n.dir)
-	head := "#!/bin/sh\nunset TMPDIR\ncd " + n.dir + " || exit 1\n"
-	replace := head + `pid=$(cat nginx.pid 2>/dev/null)
-if [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; then
-  kill -QUIT "$pid"
-  while [ -e nginx.pid ]; do sleep 0.02; done
-fi
-exec ` + command + "\n"
-	write(t, filepath.Join(n.dir, "replace"), replace, 0o755)
-	write(t, filepath.Join(n.dir, "reload"), head+"exec "+command+" -s reload\n", 0o755)
-	write(t, filepath.Join(n.dir, "undo"), head+"cat kept.conf > nginx.conf || exit 1\nexec ./replace\n", 0o755)
-	n.before = n.state(t)
-	start := exec.Command("nginx", "-p", n.dir+"/", "-c", "nginx.conf")
-	if out, err := start.CombinedOutput(); err != nil {
-		t.Fatalf("start nginx: %v\n%s", err, out)
-	}
-	t.Cleanup(func() { endDaemon(t, filepath.Join(n.dir, "nginx.pid")) })
-	n.same(t)
-	return n
-}
-
-// state is the config byte for byte, with mode and owner.
-func (n nginxAt) state(t *testing.T) string {
-	t.Helper()
-	return fileState(t, filepath.Join(n.dir, "nginx.conf"))
-}
-
-func fileState(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := info.Sys().(*syscall.Stat_t)
-	return fmt.Sprintf("%s %d:%d\n%s", info.Mode(), owner.Uid, owner.Gid, text)
-}
-
-// answer is what nginx says, or why it does not.
-func (n nginxAt) answer() (string, error) {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + n.address + "/")
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return strings.TrimSpace(string(text)), err
-}
-
-// same checks that nginx is as it was, in its file and in force.
-func (n nginxAt) same(t *testing.T) {
-	t.Helper()
-	if now := n.state(t); now != n.before {
-		t.Errorf("nginx.conf was\n%s\nand is\n%s", n.before, now)
-	}
-	eventually(t, "nginx with its own settings", func() error {
-		got, err := n.answer()
-		if err == nil && got != "workers=1" {
-			err = fmt.Errorf("it answers %q", got)
-		}
-		return err
-	})
-}
-
-// experiment attaches to it; the first of the words is the restart script.
-func (n nginxAt) experiment(restart string) string {
-	return strings.NewReplacer("DIR", n.dir, "ADDRESS", n.address, "RESTART", restart).Replace(`
-service:
-  settings: DIR/edit.conf
-  attach: {get: "http://ADDRESS/", body: "workers=", timeout: 20s}
-  apply: sh -c 'cat "$1" > DIR/nginx.conf' sh {file}
-  restart: DIR/RESTART
-  undo: DIR/undo
-factors: {workers: [2, 3]}
-prove:
-  workers: [{http: "http://ADDRESS/", contains: {"2": "workers=2", "3": "workers=3"}}]
-load: {http: {url: "http://ADDRESS/", connections: 2, warm_up: 0s, duration: 500ms}}
-goal: cpu_per_request
-design: {blocks: 2, calibrate: 1}
-`)
-}
 
 // clean checks that nothing of hakaru is left.
 func (s site) clean() {
@@ -247,6 +64,26 @@ func contains(t *testing.T, text string, parts ...string) {
 	}
 }
 
+// fine checks that a run came to its end, and that no trial of it is void for a
+// reason of the service's: other programs on the machine are no matter here.
+func (r shown) fine(t *testing.T) {
+	t.Helper()
+	if r.Run.State != "done" || len(r.plan()) != 5 {
+		t.Errorf("the run is %s with %v", r.Run.State, r.plan())
+	}
+	for _, trial := range r.Trials {
+		var void *hakaru.Void
+		if len(trial.Void) > 0 {
+			if err := json.Unmarshal(trial.Void, &void); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if void != nil && void.Reason.Own() {
+			t.Errorf("trial %d is void (%s): %s", trial.Seq, void.Reason, void.Evidence)
+		}
+	}
+}
+
 // TestAttachedNginx measures an nginx that hakaru did not start, restarted as a
 // whole and reloaded: the settings are in force, proved by the answers of both
 // variants, and afterwards it is as before, and is nobody's but its own.
@@ -259,15 +96,7 @@ func TestAttachedNginx(t *testing.T) {
 			s.output("run", "--format", "json", "app.yaml")
 			n.same(t)
 			s.clean()
-			if r := s.report(); r.Run.State != "done" || len(r.Trials) != 5 {
-				t.Errorf("stored: %+v", r)
-			} else {
-				for _, trial := range r.Trials {
-					if len(trial.Void) > 0 && string(trial.Void) != "null" {
-						t.Errorf("trial %d is void: %s", trial.Seq, trial.Void)
-					}
-				}
-			}
+			s.report().fine(t)
 			// The one that runs now was started by undo.
 			master := pidIn(filepath.Join(n.dir, "nginx.pid"))
 			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", master))
@@ -368,19 +197,18 @@ func TestAttachedUndoFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	said = s.failed(0, "list")
-	contains(t, said, "hakaru has tried 3 times", "rm "+filepath.Join(s.dir, "state"))
+	contains(t, said, "hakaru has tried 3 times", "rm -r /tmp/hakaru-")
 	// As the message says.
 	if out, err := exec.Command("sh", "-c", "cd "+s.dir+" && "+undo).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	notes, err := filepath.Glob(filepath.Join(s.dir, "state", "*.json"))
-	if err != nil || len(notes) != 1 {
-		t.Fatalf("notes %v, %v", notes, err)
-	}
-	if err := os.Remove(notes[0]); err != nil {
-		t.Fatal(err)
+	_, remove, _ := strings.Cut(said, "remove what hakaru kept of it: ")
+	remove, _, _ = strings.Cut(remove, "\n")
+	if out, err := exec.Command("sh", "-c", remove).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", remove, err, out)
 	}
 	n.same(t)
+	s.clean()
 	s.output("run", "--format", "json", "app.yaml")
 	n.same(t)
 }
@@ -411,6 +239,50 @@ func TestAttachedInterrupt(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 130 {
 		t.Errorf("exit code %d, want 130\n%s", code, strings.Join(said, "\n"))
 	}
+	n.same(t)
+	s.clean()
+}
+
+// TestAttachedSweepIsKilled kills the command that puts back, too, in the middle
+// of undo: the one after it does it.
+func TestAttachedSweepIsKilled(t *testing.T) {
+	n := startNginx(t)
+	slow := filepath.Join(n.dir, "slow")
+	write(t, slow, "#!/bin/sh\ntouch "+n.dir+"/undoing\nsleep 0.5\nexec "+n.dir+"/undo\n", 0o755)
+	text := strings.Replace(n.experiment("replace"), "undo: "+n.dir+"/undo", "undo: "+slow, 1)
+	text = strings.Replace(text, "duration: 500ms", "duration: 20s", 1)
+	s := newSite(t, text)
+	run := s.command("run", "app.yaml")
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the variant in force", func() error {
+		got, err := n.answer()
+		if err == nil && got == "workers=1" {
+			err = fmt.Errorf("it answers %q", got)
+		}
+		return err
+	})
+	agent := familyOf(run.Process.Pid).service
+	if err := errors.Join(kill9(run.Process.Pid), kill9(agent)); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait() // it was killed
+	list := s.command("list")
+	if err := list.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "undo begins", func() error {
+		_, err := os.Stat(filepath.Join(n.dir, "undoing"))
+		return err
+	})
+	for _, pid := range append(children(list.Process.Pid), list.Process.Pid) {
+		if err := kill9(pid); err != nil && err != syscall.ESRCH {
+			t.Fatal(err)
+		}
+	}
+	_ = list.Wait() // it was killed
+	contains(t, s.failed(0, "list"), "has been put back")
 	n.same(t)
 	s.clean()
 }

@@ -13,14 +13,20 @@ import (
 	"hakaru/internal/service/proof"
 )
 
-// probeTimeout bounds one question.
-const probeTimeout = 10 * time.Second
+const (
+	probeTimeout = 10 * time.Second // of one question
+	// Between two questions: more rarely the longer it takes, so that a slow
+	// start is not slowed further.
+	firstPause   = 20 * time.Millisecond
+	slowestPause = 200 * time.Millisecond
+)
 
 // await asks until there is no error, until ctx ends; then it returns the last
 // error that says something.
 func await(ctx context.Context, ask func() error) error {
-	tick := time.NewTicker(lookPause)
-	defer tick.Stop()
+	pause := firstPause
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	last := errors.New("it was not asked yet")
 	for {
 		err := ask()
@@ -33,7 +39,9 @@ func await(ctx context.Context, ask func() error) error {
 		select {
 		case <-ctx.Done():
 			return last
-		case <-tick.C:
+		case <-timer.C:
+			pause = min(slowestPause, pause*5/4)
+			timer.Reset(pause)
 		}
 	}
 }

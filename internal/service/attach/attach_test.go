@@ -197,7 +197,7 @@ func TestCancelled(t *testing.T) {
 		if _, err := os.Stat(s.path("begun")); err == nil {
 			break
 		}
-		time.Sleep(lookPause) // there is no event for what another program does
+		time.Sleep(firstPause) // there is no event for what another program does
 	}
 	cancel()
 	s.write("go", "")
@@ -274,7 +274,7 @@ func TestEnded(t *testing.T) {
 	}
 	if exit, ended = other.Ended(t.Context()); !ended {
 		for range 100 { // killed is not yet gone
-			time.Sleep(lookPause)
+			time.Sleep(firstPause)
 			if exit, ended = other.Ended(t.Context()); ended {
 				break
 			}

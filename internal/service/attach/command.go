@@ -25,8 +25,9 @@ const (
 	// endGrace is what a command gets to end by itself when nobody needs it any
 	// more, and after TERM: a restart that is cut in half is worse than a wait.
 	endGrace = 5 * time.Second
-	// lookPause lies between two looks at whether something has happened.
-	lookPause = 20 * time.Millisecond
+	// busyTries bounds how often a program that is busy being written is tried,
+	// registry.LookPause apart.
+	busyTries = 50
 )
 
 // runner runs commands of a person for one service.
@@ -64,11 +65,11 @@ func (r runner) run(ctx context.Context, what string, words []string, note func(
 	if err := note(begun); err != nil {
 		return fmt.Errorf("note %s: %w", what, err)
 	}
-	cmd := &exec.Cmd{
-		Path: path, Args: words, Env: r.env, Dir: r.dir, Stdout: out, Stderr: out,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
-	}
-	if err := cmd.Start(); err != nil {
+	cmd, err := r.start(path, words, out)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return fmt.Errorf("%s: %w", what, err) // the machine's, not the command's
+	case err != nil:
 		return &Error{Why: fmt.Sprintf("%s: %v", what, err)}
 	}
 	begun.PID = cmd.Process.Pid
@@ -96,6 +97,22 @@ func (r runner) run(ctx context.Context, what string, words []string, note func(
 		return &Error{Why: fmt.Sprintf("%s failed (%v)", what, waitErr), Output: text, Hint: "run it by hand as it is written to see why"}
 	}
 	return nil
+}
+
+func (r runner) start(path string, words []string, out *os.File) (*exec.Cmd, error) {
+	for try := 0; ; try++ {
+		cmd := &exec.Cmd{
+			Path: path, Args: words, Env: r.env, Dir: r.dir, Stdout: out, Stderr: out,
+			SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		}
+		err := cmd.Start()
+		// A script that was just written can still be open for writing in a child
+		// forked meanwhile, until that child executes (go.dev/issue/22315).
+		if !errors.Is(err, unix.ETXTBSY) || try == busyTries {
+			return cmd, err
+		}
+		<-time.After(registry.LookPause)
+	}
 }
 
 // openOutput makes the file for a command's output, without a name where the

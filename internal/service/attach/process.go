@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -28,8 +30,8 @@ var errElsewhere = errors.New("no process that listens there can be found on thi
 
 // find looks for the process that owns the listening socket of the service's
 // address. Where several have it open, as master and workers do, it is the one
-// whose parent has not; of several such the oldest. The first process of the
-// system is never it: it only holds sockets for others (socket activation).
+// whose parent has not; of several such the oldest. Who holds sockets for others
+// is never it.
 func find(ctx context.Context, ready hakaru.Ready) (process, error) {
 	network, address := "", ""
 	if ready.Get != "" {
@@ -52,7 +54,7 @@ func find(ctx context.Context, ready hakaru.Ready) (process, error) {
 	var tops []kernel.Stat
 	for _, pid := range holders {
 		st, err := kernel.ReadStat(pid)
-		if err != nil || pid == 1 || !st.Alive() || st.Parent != 1 && slices.Contains(holders, st.Parent) {
+		if err != nil || !st.Alive() || forOthers(st) || slices.Contains(holders, st.Parent) && !parentForOthers(st) {
 			continue
 		}
 		tops = append(tops, st)
@@ -80,6 +82,18 @@ func find(ctx context.Context, ready hakaru.Ready) (process, error) {
 	return p, nil
 }
 
+// forOthers reports whether a process only hands connections on to others: the
+// service manager (socket activation), of the system or of a user, and the proxy
+// of a container's published port. Their descendants are everybody's.
+func forOthers(st kernel.Stat) bool {
+	return st.PID == 1 || st.Comm == "systemd" || st.Comm == "docker-proxy"
+}
+
+func parentForOthers(st kernel.Stat) bool {
+	parent, err := kernel.ReadStat(st.Parent)
+	return err == nil && forOthers(parent)
+}
+
 // listening are the sockets of this machine that listen at an address; none
 // where it is another machine's.
 func listening(ctx context.Context, network, address string) ([]uint64, error) {
@@ -87,7 +101,7 @@ func listening(ctx context.Context, network, address string) ([]uint64, error) {
 		listeners, err := kernel.ListenersUnix()
 		var inodes []uint64
 		for _, l := range listeners {
-			if l.Path == address {
+			if l.Path == address || same(l.Path, address) {
 				inodes = append(inodes, l.Inode)
 			}
 		}
@@ -122,6 +136,19 @@ func listening(ctx context.Context, network, address string) ([]uint64, error) {
 	}
 	slices.Sort(inodes)
 	return slices.Compact(inodes), nil
+}
+
+// same reports whether two paths lead to one file: /var/run is /run.
+func same(a, b string) bool {
+	if filepath.Base(a) != filepath.Base(b) {
+		return false
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 func has(a net.Addr, addr netip.Addr) bool {

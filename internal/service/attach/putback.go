@@ -90,8 +90,8 @@ func putBackUnit(ctx context.Context, files registry.Dir, o *registry.Orphan, i 
 	undo := o.Units[i].Undo
 	name := hakaru.TheService(o.Units[i].Service)
 	if undo.Tries >= mostTries {
-		return nil, fmt.Errorf("%w\nhakaru has tried %d times and does not try again; when it is put back, remove the note of it: rm %s",
-			notPutBack(name, errors.New(undo.Failed), undo), undo.Tries, files.Path(o.ID))
+		return nil, fmt.Errorf("%w\nhakaru has tried %d times and does not try again; when it is put back, remove what hakaru kept of it: rm -r %s %s",
+			notPutBack(name, errors.New(undo.Failed), undo), undo.Tries, o.Dir, files.Path(o.ID))
 	}
 	limit := undo.Timeout
 	if limit <= 0 {
@@ -114,7 +114,7 @@ func putBackUnit(ctx context.Context, files registry.Dir, o *registry.Orphan, i 
 	}
 	if len(undo.Words) > 0 {
 		warnings = append([]hakaru.Warning{{Code: "put_back", Message: fmt.Sprintf(
-			"%s had been changed by an agent that was killed (pid %d) and has been put back: %s", name, o.Owner.PID, undo.ByHand())}}, warnings...)
+			"%s had been changed by an agent that was killed (pid %d) and has been put back", name, o.Owner.PID)}}, warnings...)
 	}
 	o.Undone(i)
 	return warnings, save(true)

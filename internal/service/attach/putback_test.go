@@ -79,7 +79,7 @@ func TestPutBack(t *testing.T) {
 			s := newServer(t, "serve")
 			state := filepath.Join(t.TempDir(), "state")
 			s.abandoned(state, c.change)
-			if _, err := registry.Sweep(t.Context(), state); err == nil || left(t, state) != 1 {
+			if _, err := registry.Sweep(t.Context(), state); err != nil || left(t, state) != 1 {
 				t.Errorf("a sweep alone: %v, %d notes; it must keep what is not put back", err, left(t, state))
 			}
 			environ := os.Environ()
@@ -87,7 +87,7 @@ func TestPutBack(t *testing.T) {
 				environ = []string{"PATH=/nowhere"}
 			}
 			w, err := PutBack(t.Context(), state, environ)
-			if err != nil || len(w) != 1 || w[0].Code != "put_back" || !strings.Contains(w[0].Message, "./undo") {
+			if err != nil || len(w) != 1 || w[0].Code != "put_back" || !strings.Contains(w[0].Message, "service app had been changed") {
 				t.Errorf("put back: %v, %v", w, err)
 			}
 			if got := s.answers(); got != "old" {

@@ -114,9 +114,10 @@ func sweepOne(files Dir, name, boot string) ([]hakaru.Warning, error) {
 	if err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
 	}
-	if changed := rec.Changed(); len(changed) > 0 {
-		// The note stays, and the files that undoing may need.
-		return warnings, fmt.Errorf("%s was changed by an agent that was killed, and is not put back", hakaru.TheService(rec.Units[changed[0]].Service))
+	if len(rec.Changed()) > 0 {
+		// The note stays, and the files that undoing may need: attach.PutBack has
+		// said why.
+		return warnings, nil
 	}
 	if err := files.RemoveTraces(rec); err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
