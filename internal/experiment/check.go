@@ -178,7 +178,11 @@ func (b *builder) renderMistake(err error, v hakaru.Variant) {
 		if e.NotYet {
 			return // named in NotYet
 		}
-		b.Mistake(b.loadAt(e.Path), e.Code, e.Message, e.Fix)
+		at, known := b.settingPlaces[e.Setting]
+		if !known {
+			at = b.loadAt(e.Path)
+		}
+		b.Mistake(at, e.Code, e.Message, e.Fix)
 		return
 	}
 	b.Mistake(mistake.Place{Line: 1, Column: 1}, "render", fmt.Sprintf("variant %s: %v", v.Name, err), "")

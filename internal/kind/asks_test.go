@@ -113,9 +113,10 @@ func TestAsks(t *testing.T) {
 		"mariadb: no variable":               {"mariadb", "mariadbd", "", "user", "mysql", nil, ""},
 		"memcached: megabytes":               {"memcached", "memcached -m 65", "", "memory-limit", "65", []string{"stats 127.0.0.1:5 maxbytes equals 68157440"}, ""},
 		"memcached: on the command line":     {"memcached", "memcached --lock-memory", "", "lock-memory", "true", []string{"cmdline --lock-memory"}, ""},
+		"memcached: a switch that is off":    {"memcached", "memcached", "", "lock-memory", "false", []string{"cmdline --lock-memory absent"}, ""},
 		"puma: two numbers":                  {"puma", "puma", "", "threads", "1:5", []string{`log \*\s+Max threads: (\d+) equals 5`, `log \*\s+Min threads: (\d+) equals 1`}, ""},
 		"puma: one number for both":          {"puma", "puma", "", "threads", "3", []string{`log \*\s+Max threads: (\d+)`, `log \*\s+Min threads: (\d+)`}, ""},
-		"puma: no workers":                   {"puma", "puma -w 0", "", "workers", "0", nil, ""},
+		"puma: no workers":                   {"puma", "puma -w 0", "", "workers", "0", []string{"log Puma starting in single mode"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asks, why := load(t, c.kind).Asks(strings.Fields(c.line), c.file, "127.0.0.1:5", c.setting, c.value)

@@ -129,10 +129,14 @@ func (k *Kind) Asks(words []string, content, address, name, whole string) (asks 
 			}
 		case "cmdline":
 			flag, found := k.flag(words, name)
-			if !found {
+			switch {
+			case found:
+				a.Argument = flag
+			case s.isSwitch() && Off(value):
+				a.Argument, a.Absent = "--"+strings.TrimLeft(k.onLine(name)[0], "-"), true
+			default:
 				continue
 			}
-			a.Argument = flag
 		}
 		asks = append(asks, a)
 	}

@@ -184,7 +184,7 @@ func (k *Kind) EditWords(words []string, settings []hakaru.Setting) ([]string, e
 			s.Value = &value
 		}
 		if known.File != "" && known.Flag == "" && known.Name == known.File {
-			return nil, fmt.Errorf("put in %s: it has no flag, so it can only be in the config file", s.Name)
+			return nil, fmt.Errorf("%s has no flag for %s: it can only be in the config file", k.Name, s.Name)
 		}
 		edited, err := k.words(known).Put(words, []edit.Edit{{Names: names, Value: s.Value}})
 		if err != nil {

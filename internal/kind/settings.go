@@ -161,8 +161,9 @@ func (k *Kind) Describe(name string) Setting {
 
 // Mistaken returns the setting that people mean when they write name.
 func (k *Kind) Mistaken(name string) (string, bool) {
+	plain := strings.NewReplacer("_", "-")
 	for _, s := range k.Settings {
-		if slices.Contains(s.Mistaken, name) {
+		if slices.ContainsFunc(s.Mistaken, func(m string) bool { return plain.Replace(m) == plain.Replace(name) }) {
 			return s.Name, true
 		}
 	}

@@ -57,3 +57,21 @@ func TestSorted(t *testing.T) {
 		t.Errorf("not yet: %+v", s.NotYet)
 	}
 }
+
+// A mistake in another file has its place and line there, and comes after those
+// in the source's own.
+func TestMistakeIn(t *testing.T) {
+	s := mistake.NewSource("a.yaml", "one\ntwo")
+	s.MistakeIn("b.ini", "[x]\r\n\tkey = 1\r\n", mistake.Place{Line: 2, Column: 2}, "code", "unknown key", "did you mean that?")
+	s.MistakeIn("b.ini", "[x]", mistake.Place{Line: 1, Column: 99}, "code", "past the end", "")
+	s.MistakeIn("b.ini", "[x]", mistake.Place{Line: 1, Column: 99}, "code", "past the end", "")
+	s.MistakeIn("a.ini", "", mistake.Place{Line: 1, Column: 1}, "code", "empty", "")
+	s.Mistake(mistake.Place{Line: 2, Column: 1}, "code", "own", "")
+	want := "a.yaml:2:1: own\n    2 | two\n      | ^\n" +
+		"a.ini:1:1: empty\n" +
+		"b.ini:1:4: past the end\n    1 | [x]\n      |    ^\n" +
+		"b.ini:2:2: unknown key\n    2 | \tkey = 1\n      | \t^\n  hint: did you mean that?"
+	if diff := cmp.Diff(want, s.Sorted().Error()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -47,6 +47,7 @@ func Trial(exp *hakaru.Experiment, variant string, at map[string]string) (hakaru
 type Mistake struct {
 	Path, Code, Message, Fix string
 	Text                     string // that is wrong, as rendered
+	Setting                  string // full name of the one that it is about
 	NotYet                   bool
 }
 

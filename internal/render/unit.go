@@ -257,13 +257,13 @@ func (r *Rendering) putOne(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out 
 				return nil
 			}
 		case s.Attach != nil || !k.CanEditWords():
-			return &Mistake{Path: where(r.exp, s) + ".settings", Code: "settings-file", Message: fmt.Sprintf("put %s into %s: %v", x.Name, s.Settings, err)}
+			return &Mistake{Path: where(r.exp, s) + ".settings", Setting: x.FullName(), Code: "settings-file", Message: fmt.Sprintf("put %s into %s: %v", x.Name, s.Settings, err)}
 		default: // a file that cannot be edited there: the command line counts more
 			failed = err
 		}
 	}
 	if !k.CanEditWords() {
-		m := &Mistake{NotYet: !k.Built, Path: where(r.exp, s) + ".kind", Code: "not-used",
+		m := &Mistake{NotYet: !k.Built, Path: where(r.exp, s) + ".kind", Setting: x.FullName(), Code: "not-used",
 			Message: fmt.Sprintf("kind %s cannot put the setting %s in", k.Name, x.Name)}
 		if k.CanEditFile() {
 			m.Code, m.Message = "no-settings", fmt.Sprintf("kind %s takes %s from its config file, and the service has none", k.Name, x.Name)
@@ -276,7 +276,7 @@ func (r *Rendering) putOne(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out 
 		if failed != nil {
 			err = failed
 		}
-		return &Mistake{Path: where(r.exp, s) + ".run", Code: "command-line", Message: err.Error()}
+		return &Mistake{Path: where(r.exp, s) + ".run", Setting: x.FullName(), Code: "command-line", Message: err.Error()}
 	}
 	u.Argv = argv
 	return nil
