@@ -333,12 +333,16 @@ type Unit struct {
 	Env     []EnvVar `json:"env,omitempty"`
 	Dir     string   `json:"dir"`
 	Files   []File   `json:"files,omitempty"` // paths relative to the private directory
-	User    string   `json:"user,omitempty"`
-	CPUs    []int    `json:"cpus,omitempty"`
-	Ready   Ready    `json:"ready"`
-	Stop    Stop     `json:"stop"`
-	Signs   []Sign   `json:"signs,omitempty"`
-	SQL     string   `json:"sql,omitempty"` // data source name for proofs by SQL; empty: none is known
+	// Beside is a directory whose entries are to be found beside Files too, by
+	// links: that of the person's config file, where what it includes names others
+	// relative to where the copy is. Empty: none.
+	Beside string `json:"beside,omitempty"`
+	User   string `json:"user,omitempty"`
+	CPUs   []int  `json:"cpus,omitempty"`
+	Ready  Ready  `json:"ready"`
+	Stop   Stop   `json:"stop"`
+	Signs  []Sign `json:"signs,omitempty"`
+	SQL    string `json:"sql,omitempty"` // data source name for proofs by SQL; empty: none is known
 
 	// Attached is set for a service that hakaru does not start: Argv is empty,
 	// and Ready is how it answers.

@@ -476,7 +476,25 @@ func (s *Stack) writeFiles(spec hakaru.Unit, c *syscall.Credential) (written []h
 		}
 		written = append(written, hakaru.File{Path: filepath.Join(s.place.Dir, f.Path), Content: f.Content, Mode: uint32(mode)})
 	}
-	return written, nil
+	return written, linkBeside(root, spec.Beside)
+}
+
+// linkBeside makes a link in root to every entry of a directory, but for names
+// that are there already.
+func linkBeside(root *os.Root, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("link what stands beside the config file: %w", err)
+	}
+	for _, e := range entries {
+		if err := root.Symlink(filepath.Join(dir, e.Name()), e.Name()); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("link what stands beside the config file: %w", err)
+		}
+	}
+	return nil
 }
 
 func writeOne(root *os.Root, f hakaru.File, mode fs.FileMode, c *syscall.Credential) (err error) {
