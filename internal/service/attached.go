@@ -31,8 +31,13 @@ func (s *Stack) attachUnit(ctx context.Context, i int, spec hakaru.Unit) error {
 	u := &unit{spec: spec, attached: attach.New(attach.Options{
 		Unit: spec, Dir: s.place.Dir, Environ: s.opt.Environ,
 		Note: func(undo *registry.Undo, sync bool) error {
+			before := s.record.Units[i].Undo
 			s.record.Units[i].Undo = undo
-			return s.files.Write(s.record, sync)
+			err := s.files.Write(s.record, sync)
+			if err != nil {
+				s.record.Units[i].Undo = before // as it may be on disk
+			}
+			return err
 		},
 	})}
 	// From here on Down has to do with it.

@@ -188,7 +188,7 @@ func signalGroup(g kernel.Group, signal syscall.Signal) {
 // nothingLeft looks once more for everything that could have outlived the
 // units; what is found is reported, and the record stays for Sweep.
 func (s *Stack) nothingLeft() bool {
-	clean := s.notBack == nil
+	clean := true
 	rest, err := s.members()
 	if err != nil || len(rest) > 0 {
 		s.leave("not_ended", fmt.Sprintf("processes are left after stopping: %s %v", registry.DescribeAll(rest), err))

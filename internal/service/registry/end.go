@@ -68,13 +68,17 @@ func DescribeAll(pids []int) string {
 }
 
 // RemoveTraces removes cgroups, the private directory and, last, the record: as
-// long as anything is there, the record is.
+// long as anything is there, the record is. Where something is still to be put
+// back, the record stays, and the private directory with the files for it.
 func (d Dir) RemoveTraces(rec Record) error {
 	var errs []error
 	if rec.CgroupDir != "" {
 		errs = append(errs, removeCgroup(rec.CgroupDir))
 		// The directory above goes with its last stack; others may be in it.
 		_ = unix.Rmdir(filepath.Dir(rec.CgroupDir))
+	}
+	if len(rec.Changed()) > 0 {
+		return errors.Join(errs...)
 	}
 	if err := removePrivateDir(rec.Dir); err != nil {
 		errs = append(errs, fmt.Errorf("remove the private directory: %w", err))

@@ -114,11 +114,6 @@ func sweepOne(files Dir, name, boot string) ([]hakaru.Warning, error) {
 	if err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
 	}
-	if len(rec.Changed()) > 0 {
-		// The note stays, and the files that undoing may need: attach.PutBack has
-		// said why.
-		return warnings, nil
-	}
 	if err := files.RemoveTraces(rec); err != nil {
 		return warnings, fmt.Errorf("sweep leftovers: %w", err)
 	}
