@@ -21,6 +21,7 @@ const (
 	UnknownKey       = "unknown_key"   // a config file has a key that its program ignores
 	AlsoSwitched     = "also_switched" // a setting of some variants switches another one on
 	LeavesForeground = "leaves_foreground"
+	TakesOver        = "takes_over" // a trial would take a socket from whoever listens on it
 )
 
 // Doubts are what is right by the grammar and most likely not what was meant:

@@ -63,6 +63,9 @@ func TestEffects(t *testing.T) {
 		"an observer, and the master": {uwsgi + "base: {http: \"{http}\", master: true}\nvariants: {one: {}, watched: {stats: \"127.0.0.1:1717\"}}\n" + loadFor("10s"), nil},
 		"a key that is nothing": {"service: {kind: uwsgi, run: uwsgi --ini stray.ini, settings: stray.ini, ports: [http]}\nbase: {http: \"{http}\"}\nvariants: {one: {}, two: {threads: 2}}\n" + loadFor("10s"),
 			[]string{experiment.UnknownKey, `stray.ini:3:1: uwsgi has no setting called "zzyzx-road"`, "ignored"}},
+		"a socket that is in use": {"service: {kind: uwsgi, settings: production.ini, ports: [http]}\nbase: {http: \"{http}\"}\nvariants: {one: {}, two: {threads: 2}}\n" + loadFor("10s"),
+			[]string{experiment.TakesOver, "socket = /run/app.sock", "{hakaru.dir}/sock"}},
+		"a socket of its own": {"service: {kind: uwsgi, settings: production.ini, ports: [http]}\nbase: {http: \"{http}\", socket: \"{hakaru.dir}/sock\"}\nvariants: {one: {}, two: {threads: 2}}\n" + loadFor("10s"), nil},
 		"in the background": {"service: {run: \"gunicorn -D app:app\", ports: [http]}\nbase: {bind: \"{http}\"}\nvariants: {one: {}, two: {threads: 2}}\n" + loadFor("10s"),
 			[]string{experiment.LeavesForeground, "daemon sends the service to the background", "base: {daemon: null}"}},
 	} {

@@ -57,6 +57,12 @@ func effects(exp *hakaru.Experiment) []hakaru.Warning {
 			}
 			implied[name][v.Name] = by
 		}
+		taken := r.TakenOver()
+		for _, service := range slices.Sorted(maps.Keys(taken)) {
+			setting, file := taken[service][0], taken[service][1]
+			say(TakesOver, fmt.Sprintf("the config file of %s says %s = %s, and a trial takes that file from whoever listens on it: base: {%s: \"{hakaru.dir}/sock\"}",
+				hakaru.TheService(service), setting, file, setting))
+		}
 		background := r.Background()
 		for _, service := range slices.Sorted(maps.Keys(background)) {
 			setting, _, _ := strings.Cut(background[service], "=")

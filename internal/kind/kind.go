@@ -53,6 +53,9 @@ type Kind struct {
 	Proofs []Proof `yaml:"proofs"`
 	// Private are files that two running services must not share.
 	Private []Private `yaml:"private"`
+	// TakesOver are settings for sockets whose file the program removes, whoever
+	// listens on it.
+	TakesOver []string `yaml:"takes_over"`
 	// Variables are how the config file uses a key of its own, {name}.
 	Variables []string `yaml:"variables"`
 	// LogsElsewhere are conditions under which the output does not reach hakaru.

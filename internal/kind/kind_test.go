@@ -132,6 +132,7 @@ func TestKinds(t *testing.T) {
 		}
 		conditions("logs_elsewhere", k.LogsElsewhere)
 		conditions("background", k.Background)
+		conditions("takes_over", k.TakesOver)
 		for _, p := range k.Private {
 			known("private", p.Name)
 		}

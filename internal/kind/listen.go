@@ -72,6 +72,19 @@ func (k *Kind) socket(words []string, content string) string {
 	return ""
 }
 
+// TakenOver is the socket file that a config file names and the program would take
+// from whoever listens on it, with the setting that names it; empty where there is
+// none. One that hakaru makes is not meant.
+func (k *Kind) TakenOver(content string) (setting, file string) {
+	for _, name := range k.TakesOver {
+		value, found := k.inContent(content, name)
+		if path, unix := strings.CutPrefix(plainAddress(value), "unix:"); found && unix && strings.HasPrefix(path, "/") {
+			return name, path
+		}
+	}
+	return "", ""
+}
+
 // DataSource returns where proofs by SQL are asked; empty where the kind has none.
 func (k *Kind) DataSource(words []string, content string) string {
 	if socket := k.socket(words, content); socket != "" && k.SQL.Unix != "" {

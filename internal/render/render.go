@@ -226,3 +226,16 @@ func (c *Renderer) Strays(s *hakaru.Service) []kind.Stray {
 	}
 	return k.Strays(sourceOf(c.exp, s.Settings))
 }
+
+// TakenOver says which socket files the person's config files name that a trial
+// would take from whoever listens on them, each with its setting, by service.
+func (r *Rendering) TakenOver() map[string][2]string {
+	out := map[string][2]string{}
+	for _, u := range r.units {
+		if setting, file := u.kind.TakenOver(u.content); setting != "" && u.unit.Attached == nil &&
+			!slices.ContainsFunc(u.settings, func(s hakaru.Setting) bool { return u.kind.Same(s.Name, setting) }) {
+			out[u.unit.Service] = [2]string{setting, file}
+		}
+	}
+	return out
+}
