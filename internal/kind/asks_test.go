@@ -67,6 +67,7 @@ func TestLacks(t *testing.T) {
 		"implied, and off":       {"uwsgi", "uwsgi", "[uwsgi]\nstats = 127.0.0.1:1\nmaster = no\n", "max-worker-lifetime", "master", "master"},
 		"the need has needs too": {"uwsgi", "uwsgi", "[uwsgi]\nmax-worker-lifetime = 0\n", "max-worker-lifetime-delta", "max-worker-lifetime", "max-worker-lifetime"},
 		"needs nothing":          {"uwsgi", "uwsgi", "", "threads", "", ""},
+		"the file is not known":  {"uwsgi", "uwsgi --ini app.ini", "", "max-worker-lifetime", "", ""},
 		"one of two":             {"uwsgi", "uwsgi --http :1", "", "http-keepalive", "", ""},
 		"gunicorn's jitter":      {"gunicorn", "gunicorn --max-requests 0 a:a", "", "max-requests-jitter", "max-requests", "max-requests"},
 	} {
@@ -89,8 +90,12 @@ func TestAsks(t *testing.T) {
 		want                             []string
 		why                              string
 	}{
-		"uwsgi: workers, master and router":  {"uwsgi", "uwsgi", "[uwsgi]\nmaster = true\nhttp = :1\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +2"}, ""},
-		"uwsgi: no master, mules":            {"uwsgi", "uwsgi", "[uwsgi]\nhttp-socket = :1\nmules = 3\nmaster = false\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +3"}, ""},
+		"uwsgi: workers, master and router": {"uwsgi", "uwsgi", "[uwsgi]\nmaster = true\nhttp = :1\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +2"}, ""},
+		"uwsgi: no master, mules":           {"uwsgi", "uwsgi", "[uwsgi]\nhttp-socket = :1\nmules = 3\nmaster = false\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +3"}, ""},
+		"uwsgi: its file is not known": {"uwsgi", "uwsgi --ini app.ini --http :1", "", "processes", "4", nil,
+			"how many there are to be depends on a config file that hakaru does not see: name it with settings:, and write what it draws in into it"},
+		"uwsgi: its file draws in another": {"uwsgi", "uwsgi", "[uwsgi]\nini = base.ini\n", "master", "true", nil,
+			"where its log goes is in a config file that hakaru does not see: name it with settings:, and write what it draws in into it"},
 		"uwsgi: workers that are replaced":   {"uwsgi", "uwsgi", "[uwsgi]\nmax-requests = 5\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`}, "what would show it says nothing together with max-requests"},
 		"uwsgi: its log is elsewhere":        {"uwsgi", "uwsgi", "[uwsgi]\nlogto = /var/log/u\n", "master", "true", nil, "its log goes elsewhere (logto), so hakaru does not see it"},
 		"uwsgi: master on":                   {"uwsgi", "uwsgi", "", "master", "true", []string{"log spawned uWSGI master process"}, ""},
@@ -116,7 +121,9 @@ func TestAsks(t *testing.T) {
 		"memcached: a switch that is off":    {"memcached", "memcached", "", "lock-memory", "false", []string{"cmdline --lock-memory absent"}, ""},
 		"puma: two numbers":                  {"puma", "puma", "", "threads", "1:5", []string{`log \*\s+Max threads: (\d+) equals 5`, `log \*\s+Min threads: (\d+) equals 1`}, ""},
 		"puma: one number for both":          {"puma", "puma", "", "threads", "3", []string{`log \*\s+Max threads: (\d+)`, `log \*\s+Min threads: (\d+)`}, ""},
-		"puma: no workers":                   {"puma", "puma -w 0", "", "workers", "0", []string{"log Puma starting in single mode"}, ""},
+		"puma: its file sends the log away": {"puma", "puma -C puma.rb", "stdout_redirect '/var/log/puma'\n", "environment", "production", nil,
+			"its log goes elsewhere (stdout_redirect), so hakaru does not see it"},
+		"puma: no workers": {"puma", "puma -w 0", "", "workers", "0", []string{"log Puma starting in single mode"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asks, why := load(t, c.kind).Asks(strings.Fields(c.line), c.file, "127.0.0.1:5", c.setting, c.value)

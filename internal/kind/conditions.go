@@ -1,6 +1,7 @@
 package kind
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,17 @@ func offWords() []string { return []string{"false", "0", "no", "off", "0s"} }
 
 // Off reports whether a value switches a setting off.
 func Off(value string) bool { return slices.Contains(offWords(), strings.ToLower(value)) }
+
+// Blind reports whether settings may be where hakaru does not see them: in a config
+// file that the command line names and the experiment does not, or in one that the
+// config file draws in.
+func (k *Kind) Blind(words []string, content string) bool {
+	if content != "" {
+		return k.CanEditFile() && len(k.file().Includes(k.mask(content))) > 0
+	}
+	pattern, err := regexp.Compile(k.Edit.Config)
+	return err == nil && k.Edit.Config != "" && len(words) > 0 && slices.ContainsFunc(words[1:], pattern.MatchString)
+}
 
 // On reports whether a setting is switched on, by itself or by another that
 // implies it; written says that it is there itself, on or off.
@@ -41,8 +53,11 @@ func (k *Kind) ImpliedBy(words []string, content, name string) string {
 }
 
 // Holds evaluates a condition: the name of a setting that is switched on, or
-// name=value, name!=value, name>number.
+// name=value, name!=value, name>number, or ~text for a text in the config file.
 func (k *Kind) Holds(condition string, words []string, content string) bool {
+	if text, found := strings.CutPrefix(condition, "~"); found {
+		return strings.Contains(content, text)
+	}
 	at := strings.IndexAny(condition, "=!>")
 	if at < 0 {
 		on, _ := k.On(words, content, condition)
@@ -84,6 +99,9 @@ func (k *Kind) Lacks(words []string, content, name string) (needs []string, off 
 		if written && off == "" {
 			off = need
 		}
+	}
+	if off == "" && k.Blind(words, content) {
+		return nil, ""
 	}
 	return s.Needs, off
 }

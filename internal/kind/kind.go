@@ -92,6 +92,9 @@ type Edit struct {
 	Sections []string   `yaml:"sections"` // of the file, that the program reads
 	Flag     string     `yaml:"flag"`     // "--{name}={value}"; empty where there are no flags
 	Switch   string     `yaml:"switch"`   // "--{name}": a flag without a value
+	// Config is a pattern (RE2) on a word of the command line that names a config
+	// file.
+	Config string `yaml:"config"`
 	// In is the block for a setting of which nothing is known.
 	In string `yaml:"in"`
 	// Dashes says that - and _ are the same in names of settings.

@@ -108,10 +108,18 @@ func (k *Kind) Asks(words []string, content, address, name, whole string) (asks 
 				why = value + " is not a number, and how many it stands for is known to " + k.Name + " only"
 				continue
 			}
+			if len(p.Plus) > 0 && k.Blind(words, content) {
+				why = "how many there are to be depends on a config file that hakaru does not see: " + unseen
+				continue
+			}
 			a.Offset += k.plus(p, words, content)
 		case "log":
 			if elsewhere != "" {
-				why = "its log goes elsewhere (" + elsewhere + "), so hakaru does not see it"
+				why = "its log goes elsewhere (" + strings.TrimPrefix(elsewhere, "~") + "), so hakaru does not see it"
+				continue
+			}
+			if len(k.LogsElsewhere) > 0 && k.Blind(words, content) {
+				why = "where its log goes is in a config file that hakaru does not see: " + unseen
 				continue
 			}
 			a.Argument = hakaru.Names{"value": value}.Expand(p.Log)
@@ -158,6 +166,9 @@ func (p Proof) part(value string) (string, bool) {
 	}
 	return match[1], true
 }
+
+// unseen is what to do about a config file that is not known.
+const unseen = "name it with settings:, and write what it draws in into it"
 
 // plus is how many processes other settings add.
 func (k *Kind) plus(p Proof, words []string, content string) int {

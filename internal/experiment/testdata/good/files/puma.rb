@@ -1,0 +1,2 @@
+# settings of the command line count more
+threads 2, 2
