@@ -287,6 +287,42 @@ func TestAttachedSweepIsKilled(t *testing.T) {
 	s.clean()
 }
 
+// TestAttachedDies kills nginx while it is measured: the trial is void, and undo
+// brings it up again.
+func TestAttachedDies(t *testing.T) {
+	n := startNginx(t)
+	s := newSite(t, strings.Replace(n.experiment("replace"), "duration: 500ms", "duration: 3s", 1))
+	try := s.command("try", "app.yaml")
+	var out bytes.Buffer
+	try.Stderr = &out
+	stdout, err := try.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := try.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		fmt.Fprintln(&said, lines.Text())
+		if strings.Contains(lines.Text(), "measuring") {
+			master := pidIn(filepath.Join(n.dir, "nginx.pid"))
+			for _, pid := range append([]int{master}, children(master)...) { // the master first: it would start others
+				if err := kill9(pid); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	_ = try.Wait() // its code is looked at below
+	if code := try.ProcessState.ExitCode(); code != 3 {
+		t.Errorf("exit code %d, want 3\n%s", code, out.String())
+	}
+	contains(t, said.String(), "would be void (died)", "ended")
+	n.same(t)
+	s.clean()
+}
+
 // killSome starts a run, kills the conductor, its service agent or both with
 // SIGKILL when the run is so old, and waits until what is left has ended.
 func (s site) killSome(victims string, after time.Duration) {

@@ -78,7 +78,7 @@ func New(opt Options) *Service {
 	s := &Service{opt: opt, name: hakaru.TheService(opt.Unit.Service), limit: limit}
 	s.commands = runner{
 		dir: opt.Unit.Dir, env: environment(opt.Environ, opt.Unit.Env), limit: limit,
-		outputs: opt.Dir, ready: opt.Unit.Ready,
+		service: opt.Unit.Service, outputs: opt.Dir, ready: opt.Unit.Ready,
 	}
 	return s
 }
@@ -143,18 +143,21 @@ func (s *Service) Up(ctx context.Context) ([]hakaru.Answer, error) {
 
 // isUp asks until the answer is right, for a short time.
 func (s *Service) isUp(ctx context.Context) ([]hakaru.Answer, error) {
-	asking, cancel := context.WithTimeout(ctx, min(upPatience, s.limit))
-	defer cancel()
+	began := time.Now()
 	var answers []hakaru.Answer
-	last := await(asking, func() (err error) {
-		answers, err = ask(asking, s.opt.Unit)
-		return err
+	var last error
+	err := await(ctx, func() error {
+		answers, last = ask(ctx, s.opt.Unit)
+		if last != nil && time.Since(began) < min(upPatience, s.limit) {
+			return last
+		}
+		return nil // an answer, or the last word
 	})
 	switch {
+	case err != nil || ctx.Err() != nil:
+		return nil, fmt.Errorf("ask %s: %w", s.name, ctx.Err())
 	case last == nil:
 		return answers, nil
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("ask %s: %w", s.name, ctx.Err())
 	}
 	return nil, &Error{
 		Why:  fmt.Sprintf("it is not up: %v; hakaru does not start it", last),
@@ -364,7 +367,7 @@ func (r runner) keep(set []hakaru.EnvVar) []string {
 
 // outputFile is where a command writes to.
 func (r runner) outputFile(what string) string {
-	return filepath.Join(r.outputs, "command-"+what+".out")
+	return filepath.Join(r.outputs, r.service+"."+what+".out")
 }
 
 // said is the end of what a command wrote.

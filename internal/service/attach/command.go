@@ -41,6 +41,7 @@ type runner struct {
 	dir     string
 	env     []string
 	limit   time.Duration
+	service string
 	outputs string       // directory of the files that commands write to
 	ready   hakaru.Ready // whoever listens there is spared
 }

@@ -97,7 +97,7 @@ func putBackUnit(ctx context.Context, files registry.Dir, o *registry.Orphan, i 
 	if limit <= 0 {
 		limit = DefaultTimeout
 	}
-	commands := runner{dir: undo.Dir, env: overlaid(environment(environ, nil), undo.Env), limit: limit, outputs: o.Dir, ready: undo.Ready}
+	commands := runner{dir: undo.Dir, env: overlaid(environment(environ, nil), undo.Env), limit: limit, service: o.Units[i].Service, outputs: o.Dir, ready: undo.Ready}
 	if c := undo.Running; c != nil && o.SameBoot {
 		if err := commands.orphaned(ctx, *c); err != nil {
 			return nil, err

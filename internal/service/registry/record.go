@@ -107,7 +107,11 @@ func Open(dir string) (Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return Dir{}, fmt.Errorf("make the state directory: %w", err)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
+		err = syncDir(filepath.Dir(dir))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return Dir{}, fmt.Errorf("make the state directory: %w", err)
 	}
 	return Dir{dir}, checkOwn(dir)
@@ -136,6 +140,9 @@ func (d Dir) Write(rec Record, sync bool) error { return d.WriteAs(rec, rec.Owne
 
 // WriteAs is Write by another process than the record's owner.
 func (d Dir) WriteAs(rec Record, writer Owner, sync bool) (err error) {
+	// A file that was replaced and not synced can be empty after a power failure,
+	// and then how to put something back would be lost with it.
+	sync = sync || len(rec.Changed()) > 0
 	b, err := json.MarshalIndent(rec, "", "  ")
 	if err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)
@@ -161,14 +168,19 @@ func (d Dir) WriteAs(rec Record, writer Owner, sync bool) (err error) {
 	if !sync {
 		return nil
 	}
-	entries, err := os.Open(d.path)
-	if err != nil {
-		return fmt.Errorf("note stack %s: %w", rec.ID, err)
-	}
-	if err := errors.Join(entries.Sync(), entries.Close()); err != nil {
+	if err := syncDir(d.path); err != nil {
 		return fmt.Errorf("note stack %s: %w", rec.ID, err)
 	}
 	return nil
+}
+
+// syncDir puts the names in a directory on the medium.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func (d Dir) remove(id string) error {

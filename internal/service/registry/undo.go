@@ -84,7 +84,9 @@ func Exclusive(ctx context.Context, stateDir string, f func() error) (err error)
 	defer tick.Stop()
 	for {
 		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
+		if err == nil || errors.Is(err, unix.EBADF) || errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EOPNOTSUPP) {
+			// A file system that cannot lock a directory (NFS, flock(2)) must not
+			// keep things from being put back: undo is safe to run twice.
 			return f()
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
