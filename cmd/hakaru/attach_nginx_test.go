@@ -181,6 +181,18 @@ func (n nginxAt) same(t *testing.T) {
 	})
 }
 
+// changed waits until a variant's settings are in force.
+func (n nginxAt) changed(t *testing.T) {
+	t.Helper()
+	eventually(t, "the variant in force", func() error {
+		got, err := n.answer()
+		if err == nil && got == "workers=1" {
+			err = fmt.Errorf("it answers %q", got)
+		}
+		return err
+	})
+}
+
 // experiment attaches to it; the first of the words is the restart script.
 func (n nginxAt) experiment(restart string) string {
 	return strings.NewReplacer("DIR", n.dir, "ADDRESS", n.address, "RESTART", restart).Replace(`

@@ -213,34 +213,42 @@ func TestAttachedUndoFails(t *testing.T) {
 	n.same(t)
 }
 
-// TestAttachedInterrupt sends Ctrl-C in the middle of a trial.
+// TestAttachedInterrupt sends Ctrl-C in the middle of a trial: everything is put
+// back, and where it cannot be, the interrupt does not hide it.
 func TestAttachedInterrupt(t *testing.T) {
-	n := startNginx(t)
-	s := newSite(t, n.experiment("replace"))
-	cmd := s.command("run", "app.yaml")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(stderr)
-	var said []string
-	for lines.Scan() {
-		said = append(said, lines.Text())
-		if strings.Contains(lines.Text(), "trial 2 ") { // ended; the third is under way
+	for _, fails := range []bool{false, true} {
+		t.Run(fmt.Sprintf("undo fails %v", fails), func(t *testing.T) {
+			n := startNginx(t)
+			text := strings.Replace(n.experiment("replace"), "duration: 500ms", "duration: 20s", 1)
+			if fails { // the first time
+				once := filepath.Join(n.dir, "once")
+				write(t, once, "#!/bin/sh\ntest -e "+n.dir+"/failed && exec "+n.dir+"/undo\ntouch "+n.dir+"/failed\nexit 1\n", 0o755)
+				text = strings.Replace(text, "undo: "+n.dir+"/undo", "undo: "+once, 1)
+			}
+			s := newSite(t, text)
+			cmd := s.command("run", "app.yaml")
+			var said bytes.Buffer
+			cmd.Stderr = &said
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			n.changed(t)
 			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
 			}
-		}
+			_ = cmd.Wait() // its code is looked at below
+			if code := cmd.ProcessState.ExitCode(); code != 130 {
+				t.Errorf("exit code %d, want 130\n%s", code, said.String())
+			}
+			contains(t, said.String(), "interrupted by SIGINT")
+			if fails {
+				contains(t, said.String(), "NOT put back", "run by hand: ")
+				contains(t, s.failed(0, "list"), "has been put back")
+			}
+			n.same(t)
+			s.clean()
+		})
 	}
-	_ = cmd.Wait() // its code is looked at below
-	if code := cmd.ProcessState.ExitCode(); code != 130 {
-		t.Errorf("exit code %d, want 130\n%s", code, strings.Join(said, "\n"))
-	}
-	n.same(t)
-	s.clean()
 }
 
 // TestAttachedSweepIsKilled kills the command that puts back, too, in the middle
@@ -256,13 +264,7 @@ func TestAttachedSweepIsKilled(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the variant in force", func() error {
-		got, err := n.answer()
-		if err == nil && got == "workers=1" {
-			err = fmt.Errorf("it answers %q", got)
-		}
-		return err
-	})
+	n.changed(t)
 	agent := familyOf(run.Process.Pid).service
 	if err := errors.Join(kill9(run.Process.Pid), kill9(agent)); err != nil {
 		t.Fatal(err)

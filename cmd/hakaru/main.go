@@ -175,6 +175,10 @@ func (d *door) complain(ctx context.Context, err error) int {
 	var cut *interrupted
 	if errors.As(err, &cut) || errors.As(context.Cause(ctx), &cut) {
 		say("hakaru: %v\n", cut)
+		var changed *host.NotBack
+		if errors.As(err, &changed) {
+			say("hakaru: error: %v\n", changed)
+		}
 		if cut.signal == syscall.SIGINT {
 			return exitInterrupt
 		}

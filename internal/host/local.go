@@ -138,6 +138,9 @@ func (l *Local) Up(ctx context.Context, b hakaru.Bundle) (hakaru.Place, error) {
 		Versions: l.versions,
 	})
 	if err != nil {
+		if back := notBack(err); back != err {
+			return hakaru.Place{}, back
+		}
 		var start *service.StartError
 		if errors.As(err, &start) {
 			return hakaru.Place{}, &NotStarted{
@@ -264,7 +267,7 @@ func (l *Local) Down(ctx context.Context, place hakaru.Place) (hakaru.Leftovers,
 	l.mu.Lock()
 	delete(l.stacks, place.ID)
 	l.mu.Unlock()
-	return left, stack.NotBack()
+	return left, notBack(stack.NotBack())
 }
 
 // NotStarted says that a service did not become ready; nothing of it is left.
@@ -281,6 +284,28 @@ const codeNotStarted = "not_started"
 // LinkError lets hint and output cross a link.
 func (e *NotStarted) LinkError() link.Error {
 	return link.Error{Code: codeNotStarted, Message: e.Message, Hint: e.Hint, Output: e.Output}
+}
+
+// NotBack says that a service that hakaru did not start was changed and is not
+// put back: a person has to look, and nothing is to be measured before.
+type NotBack struct{ Message string }
+
+func (e *NotBack) Error() string { return e.Message }
+
+const codeNotBack = "not_put_back"
+
+// LinkError lets it cross a link.
+func (e *NotBack) LinkError() link.Error {
+	return link.Error{Code: codeNotBack, Message: e.Message}
+}
+
+// notBack makes a *NotBack of an error that holds a *service.NotBackError, and
+// leaves others.
+func notBack(err error) error {
+	if _, is := errors.AsType[*service.NotBackError](err); is {
+		return &NotBack{Message: err.Error()}
+	}
+	return err
 }
 
 // LateError says that the load host was held up until its window had begun.

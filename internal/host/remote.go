@@ -91,6 +91,8 @@ func (r *Remote) call(ctx context.Context, do string, in, out any, event func(js
 		return &NotStarted{Message: crossed.Message, Hint: crossed.Hint, Output: crossed.Output}
 	case codeNoProgram:
 		return &NoProgramError{Message: crossed.Message, Install: crossed.Hint}
+	case codeNotBack:
+		return &NotBack{Message: crossed.Message}
 	case codeLate:
 		return &LateError{Message: crossed.Message}
 	case codeBusy:

@@ -86,10 +86,16 @@ func (s *Stack) detach(ctx context.Context, u *unit) {
 		s.leave(w.Code, w.Message)
 	}
 	if err != nil {
-		s.notBack = errors.Join(s.notBack, fmt.Errorf("%w\nThe note of it stays in %s: the next hakaru command tries again", err, s.files.Path(s.record.ID)))
+		s.notBack = errors.Join(s.notBack, &NotBackError{fmt.Errorf("%w\nThe note of it stays in %s: the next hakaru command tries again", err, s.files.Path(s.record.ID))})
 		s.leave("not_put_back", err.Error())
 	}
 }
+
+// NotBackError says that something that hakaru did not start is not as it was.
+type NotBackError struct{ err error }
+
+func (e *NotBackError) Error() string { return e.err.Error() }
+func (e *NotBackError) Unwrap() error { return e.err }
 
 // NotBack is set after Down where something that hakaru did not start could not
 // be put back: nothing is to be measured before a person has looked at it.

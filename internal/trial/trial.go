@@ -179,6 +179,11 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	}
 	if err = errors.Join(err, downErr); err != nil {
 		if ctx.Err() != nil {
+			var changed *host.NotBack
+			if errors.As(err, &changed) {
+				// An interrupt must not hide it.
+				return out, errors.Join(context.Cause(ctx), changed)
+			}
 			return out, context.Cause(ctx)
 		}
 		return lost(out, err)
