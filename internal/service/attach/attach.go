@@ -115,22 +115,19 @@ func (s *Service) Up(ctx context.Context) ([]hakaru.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := find(ctx, s.opt.Unit.Ready)
-	if err != nil {
-		s.warn("not_found", "%s: %v; its CPU time and memory are not measured", s.name, err)
-	}
+	before, notFound := find(ctx, s.opt.Unit.Ready)
+	s.root = before
 	if len(how.Apply)+len(how.Restart) > 0 {
-		if err := s.change(ctx, before); err != nil {
+		if err := s.change(ctx); err != nil {
 			return nil, err
 		}
 		if answers, err = s.answersAgain(ctx, before); err != nil {
 			return nil, err
 		}
-		if s.root, err = find(ctx, s.opt.Unit.Ready); err != nil && before.pid != 0 {
-			s.warn("not_found", "%s: %v; its CPU time and memory are not measured", s.name, err)
-		}
-	} else {
-		s.root = before
+		s.root, notFound = find(ctx, s.opt.Unit.Ready)
+	}
+	if notFound != nil {
+		s.warn("not_found", "%s: %v; its CPU time and memory are not measured", s.name, notFound)
 	}
 	if s.root.more > 0 {
 		s.warn("several_listeners", "%s: %d other processes listen at its address too and are not descendants of pid %d: what they use is not measured", s.name, s.root.more, s.root.pid)
@@ -166,7 +163,7 @@ func (s *Service) isUp(ctx context.Context) ([]hakaru.Answer, error) {
 }
 
 // change notes how to put back, then applies and restarts.
-func (s *Service) change(ctx context.Context, before process) error {
+func (s *Service) change(ctx context.Context) error {
 	how := s.opt.Unit.Attached
 	undo := &registry.Undo{
 		Words: how.Undo, Dir: s.opt.Unit.Dir, Env: s.commands.keep(s.opt.Unit.Env),

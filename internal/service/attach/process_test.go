@@ -48,25 +48,3 @@ func TestFind(t *testing.T) {
 		}
 	}
 }
-
-// A service that cannot be found here is measured without its own figures, and
-// that is said.
-func TestFoundNowhere(t *testing.T) {
-	s := newServer(t, "serve")
-	u := s.unit()
-	a := newService(t, u, &notes{})
-	a.opt.Unit.Ready.Connect = ""
-	if _, err := a.Up(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	a.root = process{} // as on another machine
-	if g := a.Group(); g.Leader != 0 {
-		t.Errorf("group %+v", g)
-	}
-	if exit, ended := a.Ended(t.Context()); ended {
-		t.Errorf("ended: %+v", exit)
-	}
-	if err := a.Down(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
