@@ -130,7 +130,7 @@ func programs(exp *hakaru.Experiment) []string {
 		}
 		name := s.Run[0]
 		if strings.Contains(name, "/") && !filepath.IsAbs(name) {
-			if len(s.Build) > 0 || slices.ContainsFunc(slices.Concat(s.Base, exp.Variants[0].Settings), func(x hakaru.Setting) bool { return render.OfVersion(exp, &s, x) }) {
+			if len(s.Build) > 0 || hasVersions(exp, &s) {
 				continue // it is made by the run, or for each version another
 			}
 			dir := s.Dir
@@ -142,6 +142,14 @@ func programs(exp *hakaru.Experiment) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// hasVersions reports whether the service runs from a version of the person's
+// code.
+func hasVersions(exp *hakaru.Experiment, s *hakaru.Service) bool {
+	of := func(x hakaru.Setting) bool { return render.OfVersion(exp, s, x) }
+	return slices.ContainsFunc(s.Base, of) ||
+		slices.ContainsFunc(exp.Variants, func(v hakaru.Variant) bool { return slices.ContainsFunc(v.Settings, of) })
 }
 
 // loadProgram is the program that sends the load; nil where hakaru does.

@@ -366,7 +366,7 @@ func proofFailed(v view) *hakaru.Void {
 			return &hakaru.Void{
 				Reason:   hakaru.VoidProof,
 				Evidence: fmt.Sprintf("%s was not in force: asked for %s, found %s (%s, at %s)", p.Setting, p.Asked, p.Found, p.Source, p.When),
-				Hint:     "the setting does not reach the service; run hakaru try to see the command line and files it was given",
+				Hint:     "it did not reach the service (hakaru try shows the command line and the files it was given), or the service changed it itself: a limit, a rounding",
 			}
 		}
 	}

@@ -99,6 +99,9 @@ type Edit struct {
 	In string `yaml:"in"`
 	// Dashes says that - and _ are the same in names of settings.
 	Dashes bool `yaml:"dashes"`
+	// Beside says that files which the config file includes name others relative
+	// to where the config file is: its copy needs them beside it.
+	Beside bool `yaml:"beside"`
 }
 
 // SQL is where proofs by SQL are asked: over the unix socket where one is set, or

@@ -212,6 +212,9 @@ func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *
 				original = path.Join(r.exp.Dir, original)
 			}
 			out.content = k.Relocate(out.content, original)
+			if k.Edit.Beside {
+				u.Beside = path.Dir(original)
+			}
 			for _, x := range k.OwnFiles(out.content) {
 				if !slices.ContainsFunc(own, func(o hakaru.Setting) bool { return k.Same(o.Name, x.Name) }) && !k.OnLine(u.Argv, x.Name) {
 					own = append([]hakaru.Setting{x}, own...)
