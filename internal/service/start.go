@@ -168,7 +168,7 @@ func ofMachine(err error) bool {
 // launchUnit forks and executes the program, in a session and a cgroup of its
 // own, and begins to read its output and to wait for its end.
 func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential *syscall.Credential) error {
-	r, w, err := outputPipe()
+	pipe, w, err := newOutputPipe()
 	if err != nil {
 		return fmt.Errorf("make a pipe for its output: %w", err)
 	}
@@ -218,31 +218,15 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 		if why := whyNotExecuted(path, err); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
-		return errors.Join(fmt.Errorf("execute %s: %w", path, err), r.Close())
+		return errors.Join(fmt.Errorf("execute %s: %w", path, err), pipe.close())
 	}
-	u.out = newOutput(r, u.spec.Ready.Log, u.signs.hasFatal())
+	u.out = newOutput(pipe, u.spec.Ready.Log, u.signs.hasFatal())
 	u.group.Leader = u.cmd.Process.Pid
 	go u.wait()
 	if st, err := kernel.ReadStat(u.group.Leader); err == nil {
 		u.group.Start = st.Start
 	}
 	return closeErr
-}
-
-// outputPipe makes a pipe whose reading end can be given up on (the runtime
-// polls it) and whose writing end blocks, as programs expect of their stdout.
-func outputPipe() (r, w *os.File, err error) {
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, err
-	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
-	}
-	// More room, so that a burst does not wait for this process to be scheduled.
-	// Where the limit of pipe memory is reached the default size does.
-	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, 1<<20)
-	return os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output"), nil
 }
 
 // wait learns how the main process ended and leaves it a zombie: as long as it
