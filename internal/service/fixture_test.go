@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -82,6 +83,12 @@ func fixture(mode string) int {
 			}
 		}
 	}
+	if mode == "undumpable" {
+		// As the kernel does with a program that has file capabilities.
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return 1
+		}
+	}
 	if mode == "deaf" {
 		signal.Ignore(syscall.SIGTERM)
 		<-make(chan int)
@@ -157,7 +164,7 @@ func agent() int {
 	bundle := hakaru.Bundle{
 		Leases: []hakaru.Lease{{Name: "http"}},
 		Units: []hakaru.Unit{
-			fixtureUnit("first", "workers"), fixtureUnit("second", "serve"),
+			fixtureUnit("first", cmp.Or(os.Getenv("FIRST"), "workers")), fixtureUnit("second", "serve"),
 		},
 	}
 	bundle.Leases = append(bundle.Leases, hakaru.Lease{Name: "other", Service: "second"})
@@ -174,6 +181,13 @@ func agent() int {
 		return 1
 	}
 	fmt.Println("up", s.Place().ID)
+	if os.Getenv("FIRST") != "" { // it is what is asked about; nobody kills this agent
+		for _, w := range s.Warnings() {
+			fmt.Println(w.Code, w.Message)
+		}
+		s.Down(context.Background())
+		return 0
+	}
 	<-make(chan int)
 	return 0
 }

@@ -2,7 +2,9 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"slices"
@@ -95,8 +97,12 @@ func (s *Stack) foreign(addr string, inodes []uint64) *heldError {
 		return nil
 	}
 	missing := slices.Clone(inodes)
+	hidden := 0 // one of ours that does not show what it has open
 	for _, pid := range ours {
 		held, err := kernel.SocketInodes(pid)
+		if errors.Is(err, fs.ErrPermission) {
+			hidden = pid
+		}
 		if err != nil {
 			continue
 		}
@@ -118,6 +124,12 @@ func (s *Stack) foreign(addr string, inodes []uint64) *heldError {
 	}
 	if len(missing) < len(inodes) || os.Geteuid() == 0 {
 		return nil // ours is among them, or the socket was closed meanwhile
+	}
+	if hidden != 0 {
+		// A program with file capabilities, or one that forbids to look at it: as
+		// likely as not it is the one.
+		s.warnOnce("holder_unknown", fmt.Sprintf("whether pid %d (%s) is the one that listens on %s cannot be told: the kernel shows what it has open to root alone", hidden, kernel.Describe(hidden), addr))
+		return nil
 	}
 	return &heldError{addr: addr}
 }

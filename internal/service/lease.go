@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -110,30 +111,29 @@ func portRange() (low, high int) {
 }
 
 // firstUser is the index of the unit that is to listen: the one named, else the
-// first that mentions the name, else the first.
+// first that hakaru starts and that mentions the name, else the first that
+// mentions it, else the first. A service that something else starts mentions the
+// address to connect to it as a rule, also where it comes first.
 func firstUser(units []hakaru.Unit, spec hakaru.Lease) int {
 	for i, u := range units {
 		if spec.Service != "" && u.Service == spec.Service {
 			return i
 		}
 	}
+	mentions := func(t string) bool {
+		return strings.Contains(t, "{"+spec.Name+"}") || strings.Contains(t, "{"+spec.Name+".")
+	}
+	attached := -1
 	for i, u := range units {
-		texts := append([]string{u.Ready.Get, u.Ready.Connect}, u.Argv...)
-		for _, f := range u.Files {
-			texts = append(texts, f.Content)
-		}
-		for _, e := range u.Env {
-			if e.Value != nil {
-				texts = append(texts, *e.Value)
-			}
-		}
-		for _, t := range texts {
-			if strings.Contains(t, "{"+spec.Name+"}") || strings.Contains(t, "{"+spec.Name+".") {
-				return i
-			}
+		switch {
+		case !slices.ContainsFunc(texts(u), mentions):
+		case u.Attached == nil:
+			return i
+		case attached < 0:
+			attached = i
 		}
 	}
-	return 0
+	return max(attached, 0)
 }
 
 // release lets a port go. An error in closing a socket that nobody used leaves

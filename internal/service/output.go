@@ -22,15 +22,28 @@ const (
 
 // A service that logs each request writes a line at a time. Reading each as it
 // comes would cost more CPU than writing it, on the machine that is measured; so
-// what has come in readPause is read at once. The pipe has room for 100 MB/s.
+// what has come in readPause is read at once. The pipe has room for 100 MB/s; a
+// smaller one is read more often, down to leastPause, below which a pause costs
+// more than it saves.
 const (
-	readSize  = 64 << 10
-	readPause = 10 * time.Millisecond
+	readSize   = 64 << 10
+	readPause  = 10 * time.Millisecond
+	leastPause = 500 * time.Microsecond
 )
 
-// output reads what a unit writes, for as long as anyone has the other end, and
-// never makes the unit wait for more than one read. A nil output is that of a
-// unit which hakaru did not start: nothing is seen of it.
+// pauseFor is how long what is written at 100 MB/s may gather in a pipe of that
+// many bytes; 0: it is read as it comes.
+func pauseFor(room int) time.Duration {
+	pause := readPause * time.Duration(min(room, fullRoom)) / fullRoom
+	if pause < leastPause {
+		return 0
+	}
+	return pause
+}
+
+// output reads what a unit writes, for as long as anyone has the other end. The
+// unit waits for it only where it writes faster than 100 MB/s. A nil output is
+// that of a unit which hakaru did not start: nothing is seen of it.
 type output struct {
 	pipe *outputPipe
 	done chan struct{} // closed when reading has ended
@@ -66,7 +79,8 @@ func newOutput(pipe *outputPipe, want string, watch bool) *output {
 func (o *output) read() {
 	defer close(o.done)
 	buf := make([]byte, readSize)
-	pause := time.NewTimer(readPause)
+	between := pauseFor(o.pipe.room)
+	pause := time.NewTimer(between)
 	defer pause.Stop()
 	for {
 		n, err := o.pipe.read(buf)
@@ -80,10 +94,10 @@ func (o *output) read() {
 		if err != nil {
 			return
 		}
-		if watched || n == len(buf) {
+		if watched || n == len(buf) || between == 0 {
 			continue
 		}
-		pause.Reset(readPause)
+		pause.Reset(between)
 		select {
 		case <-pause.C:
 		case <-o.hurry:

@@ -18,8 +18,13 @@ import (
 // a second.
 type outputPipe struct {
 	end, bell int
+	room      int       // bytes that fit into it
 	until     time.Time // the end of the moment after the bell; zero before it; the reader's
 }
+
+// fullRoom is the size of a pipe that is asked for: as much as an ordinary user
+// may have (pipe-max-size).
+const fullRoom = 1 << 20
 
 // giveUpAfter is how long a pipe that somebody still holds is read once it is
 // given up on.
@@ -41,8 +46,13 @@ func newOutputPipe() (_ *outputPipe, w *os.File, err error) {
 		return nil, nil, errors.Join(err, p.close(), unix.Close(fds[1]))
 	}
 	// More room, so that a burst does not wait for this process to be scheduled.
-	// Where the limit of pipe memory is reached the default size does.
-	_, _ = unix.FcntlInt(uintptr(p.end), unix.F_SETPIPE_SZ, 1<<20)
+	// Past the user's limit of pipe memory (pipe(7), pipe-user-pages-soft) there is
+	// none to be had, and what there is, 64 KiB or 4, is read in shorter pauses.
+	if p.room, err = unix.FcntlInt(uintptr(p.end), unix.F_SETPIPE_SZ, fullRoom); err != nil {
+		if p.room, err = unix.FcntlInt(uintptr(p.end), unix.F_GETPIPE_SZ, 0); err != nil {
+			return nil, nil, errors.Join(err, p.close(), unix.Close(fds[1]))
+		}
+	}
 	return p, os.NewFile(uintptr(fds[1]), "output"), nil
 }
 

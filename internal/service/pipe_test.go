@@ -1,11 +1,36 @@
 package service
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// A pipe that is smaller than was asked for is read more often, so that nobody
+// waits for the pause between two reads.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	for room, want := range map[int]time.Duration{4 << 20: readPause, 1 << 20: readPause, 256 << 10: readPause / 4, 64 << 10: readPause / 16, 4 << 10: 0} {
+		if got := pauseFor(room); got != want {
+			t.Errorf("%d bytes: %s, want %s", room, got, want)
+		}
+	}
+	pipe, w, err := newOutputPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if room, err := unix.FcntlInt(w.Fd(), unix.F_GETPIPE_SZ, 0); err != nil || room != pipe.room {
+		t.Errorf("the pipe has %d bytes, %v; noted are %d", room, err, pipe.room)
+	}
+	if err := errors.Join(w.Close(), pipe.close()); err != nil {
+		t.Error(err)
+	}
+}
 
 // A pipe is read until nobody has its other end, in pauses or not; one that
 // somebody goes on writing to is given up on, with what has come until then.

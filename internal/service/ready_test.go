@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -231,5 +233,42 @@ func TestUnixSocketHeld(t *testing.T) {
 	u.Ready = hakaru.Ready{Connect: "unix:" + path}
 	if _, err := Up(t.Context(), one(u), opt); err == nil || !strings.Contains(err.Error(), path+" is held by pid") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// An ordinary user cannot see what a program with file capabilities has open: its
+// own socket is not taken for somebody else's.
+func TestHiddenHolder(t *testing.T) {
+	t.Parallel()
+	opt := options(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Where the go command puts it, nobody else may pass.
+	dir := filepath.Dir(opt.TempDir)
+	own := filepath.Join(dir, "service.test")
+	b, err := os.ReadFile(exe)
+	if err == nil {
+		err = os.WriteFile(own, b, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(own)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "FIXTURE=agent", "FIRST=undumpable", "STATE="+opt.StateDir, "TEMP="+opt.TempDir)
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		for _, d := range []string{dir, opt.TempDir} {
+			if err := os.Chown(d, nobody, nobody); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	if said := string(out); err != nil || !strings.Contains(said, "\nup ") || !strings.Contains(said, "\nholder_unknown whether pid ") {
+		t.Errorf("%v:\n%s", err, said)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,6 +81,9 @@ type Stack struct {
 	leases []*lease
 	units  []*unit
 	place  hakaru.Place
+
+	private  *os.Root        // the private directory
+	reserved map[string]bool // names in it that are not to be links, see reserve
 
 	commits []string // of the versions that units are of, in the order of the bundle
 
@@ -188,7 +192,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 	defer func() {
 		if err != nil {
 			s.closeLeases()
-			err = errors.Join(err, s.removeTraces())
+			err = errors.Join(err, s.closePrivateDir(), s.removeTraces())
 		}
 	}()
 	cgroup := ""
@@ -224,6 +228,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 	}
 	s.place.Names["hakaru.dir"] = dir
 	s.place.Names["hakaru.exe"] = opt.Exe
+	s.reserve(bundle.Units)
 	// From here on everything that is made is on disk first.
 	if err = s.files.Write(s.record, true); err != nil {
 		return nil, err

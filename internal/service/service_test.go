@@ -325,6 +325,23 @@ func TestLeasesDiffer(t *testing.T) {
 		t.Errorf("leases %v of units %d %d %d", ports, leases[0].unit, leases[1].unit, leases[2].unit)
 	}
 	b.Leases = []hakaru.Lease{{Name: "s", Unix: true}}
+	// A service that something else starts and that mentions the address connects
+	// to it, also where it comes first.
+	mention := []hakaru.File{{Content: "to {x};"}}
+	attached := hakaru.Unit{Service: "front", Attached: &hakaru.Attached{}, Files: mention}
+	for _, tt := range []struct {
+		name  string
+		units []hakaru.Unit
+		want  int
+	}{
+		{"attached first", []hakaru.Unit{attached, {Service: "a"}, {Service: "b", Files: mention}}, 2},
+		{"attached only", []hakaru.Unit{{Service: "a"}, attached}, 1},
+		{"nobody", []hakaru.Unit{{Service: "a"}, {Service: "b"}}, 0},
+	} {
+		if got := firstUser(tt.units, hakaru.Lease{Name: "x"}); got != tt.want {
+			t.Errorf("%s: unit %d, want %d", tt.name, got, tt.want)
+		}
+	}
 	if _, err := takeLeases(b, "/tmp/"+strings.Repeat("d", 100)); err == nil {
 		t.Error("a path of more than 107 bytes was leased")
 	}

@@ -204,16 +204,24 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 		<-time.After(registry.LookPause)
 		err = s.launch.do(u.spec.CPUs, start)
 	}
-	if err != nil && u.group.Cgroup != "" {
+	if err != nil && !u.started() && u.group.Cgroup != "" {
 		// The kernel may be too old to start into a cgroup, or forbid it.
 		dir := u.group.Cgroup
 		u.group.Cgroup = ""
-		if second := s.launch.do(u.spec.CPUs, start); second == nil {
+		if second := s.launch.do(u.spec.CPUs, start); u.started() {
 			s.warn("no_cgroup", fmt.Sprintf("%s could not be started in cgroup %s (%v) and runs without one", hakaru.TheService(u.spec.Service), dir, err))
-			err = nil
+			err = second
 		}
 	}
-	closeErr := w.Close()
+	if err != nil && u.started() {
+		// Only what comes after the start went wrong. It runs, so Down has to know it.
+		s.warn("launch", fmt.Sprintf("%s was started, but then: %v", hakaru.TheService(u.spec.Service), err))
+		err = nil
+	}
+	// Left open here, the end of the output is not seen, but by giving up on it.
+	if closeErr := w.Close(); closeErr != nil {
+		s.warn("launch", fmt.Sprintf("close the other end of the output of %s: %v", hakaru.TheService(u.spec.Service), closeErr))
+	}
 	if err != nil {
 		if why := whyNotExecuted(path, err); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
@@ -226,8 +234,11 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 	if st, err := kernel.ReadStat(u.group.Leader); err == nil {
 		u.group.Start = st.Start
 	}
-	return closeErr
+	return nil
 }
+
+// started reports whether the program was executed, whatever followed.
+func (u *unit) started() bool { return u.cmd != nil && u.cmd.Process != nil }
 
 // wait learns how the main process ended and leaves it a zombie: as long as it
 // is not reaped, its number cannot name another process, group or session, so
@@ -375,126 +386,4 @@ func credentialOf(name string) (*syscall.Credential, error) {
 		c.Groups = append(c.Groups, uint32(n))
 	}
 	return c, nil
-}
-
-// makePrivateDir makes the place's directory. It belongs to the user that the
-// services run as, since that one makes sockets and pid files there; where they
-// run as several, all may pass through it and nobody but the agent writes.
-func (s *Stack) makePrivateDir(bundle hakaru.Bundle) error {
-	if err := os.Mkdir(s.place.Dir, 0o700); err != nil {
-		return fmt.Errorf("make the private directory: %w", err)
-	}
-	users := map[string]bool{}
-	for _, u := range bundle.Units {
-		if u.User != "" {
-			users[u.User] = true
-		}
-	}
-	switch len(users) {
-	case 0:
-		return nil
-	case 1:
-		for name := range users {
-			c, err := credentialOf(name)
-			if err != nil {
-				return nil // said better when the unit is started
-			}
-			return chown(s.place.Dir, c)
-		}
-	}
-	s.warn("several_users", "services run as several users: none of them can make files in {hakaru.dir}")
-	if err := os.Chmod(s.place.Dir, 0o711); err != nil {
-		return fmt.Errorf("open the private directory for several users: %w", err)
-	}
-	return nil
-}
-
-func chown(path string, c *syscall.Credential) error {
-	if c == nil {
-		return nil
-	}
-	if err := os.Lchown(path, int(c.Uid), int(c.Gid)); err != nil {
-		return fmt.Errorf("give %s to its user: %w", path, err)
-	}
-	return nil
-}
-
-// writeFiles writes the unit's files into the private directory. It goes
-// through os.Root: no link that a service has put there leads out of it.
-func (s *Stack) writeFiles(spec hakaru.Unit, c *syscall.Credential) (written []hakaru.File, err error) {
-	if len(spec.Files) == 0 {
-		return nil, nil
-	}
-	root, err := os.OpenRoot(s.place.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("write files: %w", err)
-	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	for _, f := range spec.Files {
-		if !filepath.IsLocal(f.Path) {
-			return nil, fmt.Errorf("write file %s: its path must lie inside the private directory", f.Path)
-		}
-		mode := fs.FileMode(f.Mode).Perm()
-		if mode == 0 {
-			mode = 0o600
-		}
-		parts := strings.Split(filepath.Dir(filepath.Clean(f.Path)), "/")
-		for i := range parts {
-			dir := filepath.Join(parts[:i+1]...)
-			if dir == "." {
-				continue
-			}
-			err := root.Mkdir(dir, 0o700)
-			if errors.Is(err, fs.ErrExist) {
-				continue
-			}
-			if err == nil && c != nil {
-				err = root.Lchown(dir, int(c.Uid), int(c.Gid))
-			}
-			if err != nil {
-				return nil, fmt.Errorf("write file %s: %w", f.Path, err)
-			}
-		}
-		if err := writeOne(root, f, mode, c); err != nil {
-			return nil, fmt.Errorf("write file %s: %w", f.Path, err)
-		}
-		written = append(written, hakaru.File{Path: filepath.Join(s.place.Dir, f.Path), Content: f.Content, Mode: uint32(mode)})
-	}
-	return written, linkBeside(root, spec.Beside)
-}
-
-// linkBeside makes a link in root to every entry of a directory, but for names
-// that are there already.
-func linkBeside(root *os.Root, dir string) error {
-	if dir == "" {
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("link what stands beside the config file: %w", err)
-	}
-	for _, e := range entries {
-		if err := root.Symlink(filepath.Join(dir, e.Name()), e.Name()); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("link what stands beside the config file: %w", err)
-		}
-	}
-	return nil
-}
-
-func writeOne(root *os.Root, f hakaru.File, mode fs.FileMode, c *syscall.Credential) (err error) {
-	w, err := root.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.Close()) }()
-	if _, err := w.WriteString(f.Content); err != nil {
-		return err
-	}
-	if err := w.Chmod(mode); err != nil {
-		return err
-	}
-	if c != nil {
-		return w.Chown(int(c.Uid), int(c.Gid))
-	}
-	return nil
 }

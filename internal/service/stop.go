@@ -45,6 +45,9 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 			s.left.Outputs = append(s.left.Outputs, u.out.result(u.spec.Service))
 		}
 		s.closeLeases()
+		if err := s.closePrivateDir(); err != nil {
+			s.leave("not_closed", err.Error())
+		}
 		if s.nothingLeft() {
 			if err := s.removeTraces(); err != nil {
 				s.leave("not_removed", err.Error())

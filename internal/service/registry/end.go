@@ -91,13 +91,14 @@ func (d Dir) RemoveTraces(rec Record) error {
 
 // removePrivateDir removes a directory and, where a service took the right to
 // write from directories of its own in it, gives that back first. It goes
-// through os.Root: no link leads out of it.
+// through os.Root: no link leads out of it, and none is followed to it, since its
+// user may have put one in its place.
 func removePrivateDir(dir string) error {
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	root, rootErr := os.OpenRoot(dir)
+	root, rootErr := openDir(dir)
 	if rootErr != nil {
 		return errors.Join(err, rootErr)
 	}
@@ -112,4 +113,25 @@ func removePrivateDir(dir string) error {
 		return errors.Join(err, walkErr)
 	}
 	return nil
+}
+
+// openDir opens a directory that is not reached by a link.
+func openDir(dir string) (*os.Root, error) {
+	there, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	// What was looked at may have been replaced before it was opened.
+	opened, err := root.Stat(".")
+	if err == nil && (!there.IsDir() || !os.SameFile(there, opened)) {
+		err = fmt.Errorf("%s is a link, or was replaced by one", dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
 }

@@ -151,3 +151,22 @@ func TestRemovePrivateDir(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A link in the place of the directory is not followed to change what is behind.
+func TestOpenDirNoLink(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if root, err := openDir(link); err == nil {
+		t.Errorf("%s was opened (%v)", link, root.Close())
+	}
+	root, err := openDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Close(); err != nil {
+		t.Error(err)
+	}
+}

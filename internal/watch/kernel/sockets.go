@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"slices"
@@ -230,6 +231,9 @@ func SocketInodes(pid int) ([]uint64, error) {
 	var inodes []uint64
 	for _, name := range names {
 		target, err := os.Readlink(dir + "/" + name)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, err // it may do more than we may, so nothing is shown
+		}
 		if err != nil {
 			continue // closed in between
 		}
