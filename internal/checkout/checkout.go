@@ -226,11 +226,11 @@ func (v *Versions) create(ctx context.Context, key string, ask Ask, repo *Reposi
 		return fmt.Errorf("remove an unfinished version: %w", err)
 	}
 	// Every user may read it who may read the working tree: services give up
-	// root's rights by themselves. Otherwise it is for its user alone.
-	open := ask.User == nil && os.Geteuid() == 0 && readableByAll(repo.Top)
+	// root's rights by themselves. Otherwise it is for its user alone, and until
+	// that one has it for nobody.
 	mode := os.FileMode(0o700)
-	if open || ask.User != nil {
-		mode = 0o711
+	if ask.User == nil && os.Geteuid() == 0 && readableByAll(repo.Top) {
+		mode = passable
 	}
 	tree := filepath.Join(dir, sourceDir, filepath.Base(repo.Top))
 	for _, d := range []string{dir, filepath.Dir(tree)} {
@@ -243,7 +243,7 @@ func (v *Versions) create(ctx context.Context, key string, ask Ask, repo *Reposi
 	}
 	err := v.fill(ctx, tree, filepath.Join(dir, logFile), ask, repo)
 	if err == nil && ask.User != nil {
-		err = handOver(tree, ask.User)
+		err = handOver(dir, tree, ask.User)
 	}
 	if err != nil { // the output of the build stays
 		return errors.Join(err, removeTree(filepath.Dir(tree)))
@@ -276,13 +276,22 @@ func (v *Versions) fill(ctx context.Context, tree, log string, ask Ask, repo *Re
 	return v.build(ctx, ask, dir, log)
 }
 
-// handOver gives a version to the user that the service runs as, and to no other.
-func handOver(tree string, to *syscall.Credential) error {
+// passable is the mode of directories on the way to what others may use.
+const passable = 0o711
+
+// handOver gives the tree of a version to the user that the service runs as, and
+// to no other, and opens the way to it, from the version's directory on.
+func handOver(version, tree string, to *syscall.Credential) error {
 	if err := give(tree, to); err != nil {
 		return err
 	}
 	if err := os.Chmod(tree, 0o700); err != nil {
 		return fmt.Errorf("close the version to others: %w", err)
+	}
+	for _, d := range []string{filepath.Dir(tree), version} {
+		if err := os.Chmod(d, passable); err != nil {
+			return fmt.Errorf("open the way to the version: %w", err)
+		}
 	}
 	if shut := reachable(tree, to); shut != "" {
 		return fmt.Errorf("let uid %d read its version: it may not pass through %s; HAKARU_CACHE names another place for versions", to.Uid, shut)

@@ -273,7 +273,39 @@ func TestUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := newVersions(t, Options{Dir: filepath.Join(cache, "versions")})
-	got := make1(t, v, Ask{Dir: dir, Revision: main, User: nobody, Build: []string{"touch", "app"}})
+	// A build that fills the tree with hard links to a store, and looks at who may
+	// look at it.
+	store := filepath.Join(cache, "store")
+	if err := os.WriteFile(store, []byte("the store's\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	build := []string{"sh", "-c", "touch app; ln '" + store + "' a; ln a b; echo own > c; ln c d; stat -c %a . .. ../.. > modes"}
+	got := make1(t, v, Ask{Dir: dir, Revision: main, User: nobody, Build: build})
+	if modes := get(t, got.Dir, "modes"); !strings.HasSuffix(modes, "\n700\n700\n") {
+		t.Errorf("while it was built others could pass: modes\n%s", modes)
+	}
+	owner := func(path string) (uid uint32, mode fs.FileMode, inode uint64) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stat := info.Sys().(*syscall.Stat_t)
+		return stat.Uid, info.Mode().Perm(), stat.Ino
+	}
+	if uid, _, _ := owner(store); uid != 0 || get(t, store) != "the store's\n" {
+		t.Errorf("the store belongs to uid %d now", uid)
+	}
+	for _, names := range []string{"ab", "cd"} {
+		uid, mode, first := owner(filepath.Join(got.Dir, names[:1]))
+		_, _, second := owner(filepath.Join(got.Dir, names[1:]))
+		if uid != nobody.Uid || first != second || names == "ab" && (mode != 0o640 || get(t, got.Dir, "b") != "the store's\n") {
+			t.Errorf("%s: uid %d, mode %o, inodes %d and %d", names, uid, mode, first, second)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(got.Dir, "*.hakaru-copy")); err != nil || len(left) > 0 {
+		t.Errorf("left %v (%v)", left, err)
+	}
 	read := func(as *syscall.Credential) error {
 		cmd := exec.Command("sh", "-c", "cat speed && touch written")
 		cmd.Dir = "/"
@@ -287,7 +319,7 @@ func TestUser(t *testing.T) {
 	if err := read(&syscall.Credential{Uid: 65533, Gid: 65533}); err == nil {
 		t.Error("somebody else can read it")
 	}
-	if plain := make1(t, v, Ask{Dir: dir, Revision: main, Build: []string{"touch", "app"}}); plain.Dir == got.Dir {
+	if plain := make1(t, v, Ask{Dir: dir, Revision: main, Build: build}); plain.Dir == got.Dir {
 		t.Error("two users share a version")
 	}
 

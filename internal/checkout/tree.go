@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -124,18 +125,114 @@ func readableByAll(dir string) bool {
 	}
 }
 
-// give makes a tree the property of a user, links themselves included.
+// give makes a tree the property of a user, links themselves included. What has
+// another name outside of the tree belongs to somebody else there: package
+// managers (pnpm, uv, cargo) and cp -l fill a tree with hard links to their store.
+// It gets a copy of its own first.
 func give(dir string, to *syscall.Credential) error {
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	type file struct{ device, inode uint64 }
+	names := map[file][]string{} // in the tree, of what has several
+	links := map[file]uint64{}
+	each := func(do func(path string, info fs.FileInfo, stat *syscall.Stat_t) error) error {
+		return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			stat, ok := info.Sys().(*syscall.Stat_t)
+			if !ok {
+				return fmt.Errorf("look at %s: its owner and links are not told", path)
+			}
+			return do(path, info, stat)
+		})
+	}
+	err := each(func(path string, info fs.FileInfo, stat *syscall.Stat_t) error {
+		if !info.IsDir() && stat.Nlink > 1 {
+			id := file{stat.Dev, stat.Ino}
+			names[id], links[id] = append(names[id], path), uint64(stat.Nlink)
 		}
-		return os.Lchown(path, int(to.Uid), int(to.Gid))
+		return nil
 	})
+	for id, paths := range names {
+		if err == nil && uint64(len(paths)) < links[id] {
+			err = separate(paths)
+		}
+	}
+	if err == nil {
+		err = each(func(path string, _ fs.FileInfo, _ *syscall.Stat_t) error {
+			return os.Lchown(path, int(to.Uid), int(to.Gid))
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("give the version to the user that the service runs as: %w", err)
 	}
 	return nil
+}
+
+// separate puts one copy of a file, or of a link, in the place of all these names
+// of it.
+func separate(paths []string) (err error) {
+	temporary := paths[0] + ".hakaru-copy"
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copy %s, which has names outside of the version: %w", paths[0], err)
+		}
+	}()
+	info, err := os.Lstat(paths[0])
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := os.Readlink(paths[0])
+		if err != nil {
+			return err
+		}
+		if err := os.Symlink(to, temporary); err != nil {
+			return err
+		}
+	case info.Mode().IsRegular():
+		if err := copyFile(temporary, paths[0], info); err != nil {
+			return errors.Join(err, os.Remove(temporary))
+		}
+	default:
+		return fmt.Errorf("it is no file (%s)", info.Mode())
+	}
+	for _, path := range paths[1:] {
+		again := path + ".hakaru-copy"
+		if err := os.Link(temporary, again); err != nil {
+			return err
+		}
+		if err := os.Rename(again, path); err != nil {
+			return err
+		}
+	}
+	return os.Rename(temporary, paths[0])
+}
+
+// copyFile copies content, mode and times: a build that looks at those sees the
+// same.
+func copyFile(to, from string, info fs.FileInfo) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() // read only: nothing is lost
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Chmod(info.Mode().Perm())
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 // reachable returns the first directory on the way to path that a user may not
