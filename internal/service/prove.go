@@ -88,7 +88,7 @@ func (s *Stack) due(ask hakaru.Ask, when hakaru.Moment) bool {
 	if u == nil || u.out == nil {
 		return true
 	}
-	_, _, cut := u.out.text()
+	_, _, cut := u.out.Text()
 	return cut == 0
 }
 
@@ -101,7 +101,7 @@ func (s *Stack) subject(u *unit) proof.Subject {
 	}
 	if u.out != nil {
 		on.Output = func() (string, bool) {
-			head, tail, cut := u.out.text()
+			head, tail, cut := u.out.Text()
 			return head + tail, cut > 0
 		}
 	}

@@ -42,7 +42,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 		defer close(watched)
 		defer cancel()
 		position := int64(0)
-		for news := u.out.watched(); ; {
+		for news := u.out.News(); ; {
 			select {
 			case <-u.ended:
 				return
@@ -50,7 +50,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 				return
 			case <-news:
 				var text string
-				text, position = u.out.linesSince(position)
+				text, position = u.out.LinesSince(position)
 				if line, found := u.signs.fatalIn(text); found {
 					hopeless <- line
 					return
@@ -58,7 +58,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 			}
 		}
 	}()
-	defer func() { cancel(); <-watched; u.out.unwatch() }()
+	defer func() { cancel(); <-watched; u.out.Unwatch() }()
 
 	last := "nothing was asked yet"
 	pause := firstPoll
@@ -159,7 +159,7 @@ func (u *unit) fatalSign() (line string, found bool) {
 	if !u.signs.hasFatal() {
 		return "", false
 	}
-	return u.signs.fatalIn(u.out.lines())
+	return u.signs.fatalIn(u.out.Lines())
 }
 
 // hopeless is the error of a unit that wrote such a line. Many end by themselves
@@ -181,10 +181,10 @@ func (s *Stack) startError(u *unit, why, hint string) *StartError {
 	e := &StartError{Service: u.spec.Service, Why: why, Hint: hint}
 	if u.hasEnded() {
 		e.Exit = u.state
-		u.out.drain(200 * time.Millisecond) // its last words may still be in the pipe
+		u.out.Drain(200 * time.Millisecond) // its last words may still be in the pipe
 	}
-	e.Output = u.out.lastLines()
-	text := u.out.lines()
+	e.Output = u.out.LastLines()
+	text := u.out.Lines()
 	lines, known := u.signs.explain(text)
 	for _, line := range lines {
 		if !strings.Contains(e.Why, line) {
@@ -210,7 +210,7 @@ func (s *Stack) ask(ctx context.Context, u *unit) ([]hakaru.Answer, error) {
 		answers = append(answers, hakaru.Answer{Service: u.spec.Service, Probe: probe, Got: got})
 	}
 	if ready.Log != "" {
-		if !u.out.found() {
+		if !u.out.Found() {
 			return nil, fmt.Errorf("its output does not contain %q", ready.Log)
 		}
 		record("log", ready.Log)

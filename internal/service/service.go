@@ -298,7 +298,7 @@ func (s *Stack) Outputs() []hakaru.Output {
 	outputs := make([]hakaru.Output, 0, len(s.units))
 	for _, u := range s.units {
 		if u.attached == nil {
-			outputs = append(outputs, u.out.result(u.spec.Service))
+			outputs = append(outputs, u.out.Result(u.spec.Service))
 		}
 	}
 	return outputs

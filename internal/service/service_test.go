@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/service/output"
 	"hakaru/internal/watch/kernel"
 )
 
@@ -259,7 +260,7 @@ func TestOutputIsBounded(t *testing.T) {
 	u.Ready = hakaru.Ready{Log: "flood is over", Timeout: 20 * time.Second}
 	s := mustUp(t, one(u), options(t))
 	out := down(t, s).Outputs[0]
-	if len(out.Text) > headSize+tailSize+100 || out.Cut < 7<<20 {
+	if len(out.Text) > output.Kept+100 || out.Cut < 7<<20 {
 		t.Errorf("kept %d, cut %d", len(out.Text), out.Cut)
 	}
 	if !strings.HasPrefix(out.Text, "fixture flood begins\n") || !strings.HasSuffix(out.Text, "flood is over\n") {

@@ -19,6 +19,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/service/attach"
+	"hakaru/internal/service/output"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -32,7 +33,7 @@ type unit struct {
 	spec  hakaru.Unit // everything expanded
 	group kernel.Group
 	cmd   *exec.Cmd
-	out   *output
+	out   *output.Output
 
 	// attached is set where hakaru did not start it; then cmd, out and ended are
 	// not.
@@ -168,9 +169,9 @@ func ofMachine(err error) bool {
 // launchUnit forks and executes the program, in a session and a cgroup of its
 // own, and begins to read its output and to wait for its end.
 func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential *syscall.Credential) error {
-	pipe, w, err := newOutputPipe()
+	out, w, err := output.Open(u.spec.Ready.Log, u.signs.hasFatal())
 	if err != nil {
-		return fmt.Errorf("make a pipe for its output: %w", err)
+		return err
 	}
 	rec := s.record.Units[i]
 	u.group = kernel.Group{Cgroup: rec.Cgroup, Mark: rec.Mark}
@@ -226,9 +227,9 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 		if why := whyNotExecuted(path, err); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
-		return errors.Join(fmt.Errorf("execute %s: %w", path, err), pipe.close())
+		return errors.Join(fmt.Errorf("execute %s: %w", path, err), out.Finish())
 	}
-	u.out = newOutput(pipe, u.spec.Ready.Log, u.signs.hasFatal())
+	u.out = out
 	u.group.Leader = u.cmd.Process.Pid
 	go u.wait()
 	if st, err := kernel.ReadStat(u.group.Leader); err == nil {

@@ -39,10 +39,10 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 			if u.attached != nil {
 				continue // what it writes hakaru does not see
 			}
-			if err := u.out.finish(); err != nil {
+			if err := u.out.Finish(); err != nil {
 				s.leave("output", fmt.Sprintf("read the output of %s: %v", hakaru.TheService(u.spec.Service), err))
 			}
-			s.left.Outputs = append(s.left.Outputs, u.out.result(u.spec.Service))
+			s.left.Outputs = append(s.left.Outputs, u.out.Result(u.spec.Service))
 		}
 		s.closeLeases()
 		if err := s.closePrivateDir(); err != nil {

@@ -1,4 +1,4 @@
-package service
+package output
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ func TestPause(t *testing.T) {
 			t.Errorf("%d bytes: %s, want %s", room, got, want)
 		}
 	}
-	pipe, w, err := newOutputPipe()
+	pipe, w, err := newPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +34,14 @@ func TestPause(t *testing.T) {
 
 // A pipe is read until nobody has its other end, in pauses or not; one that
 // somebody goes on writing to is given up on, with what has come until then.
-func TestOutputPipe(t *testing.T) {
+func TestPipe(t *testing.T) {
 	t.Parallel()
-	open := func(t *testing.T) (*output, *os.File) {
-		pipe, w, err := newOutputPipe()
+	open := func(t *testing.T) (*Output, *os.File) {
+		o, w, err := Open("ready", false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newOutput(pipe, "ready", false), w
+		return o, w
 	}
 	t.Run("ended", func(t *testing.T) {
 		o, w := open(t)
@@ -53,11 +53,11 @@ func TestOutputPipe(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-o.done
-		if err := o.finish(); err != nil {
+		if err := o.Finish(); err != nil {
 			t.Error(err)
 		}
-		if head, tail, cut := o.text(); !o.found() || len(head)+len(tail)+int(cut) != len(text)+6 {
-			t.Errorf("%d bytes kept and %d cut of %d; ready seen: %v", len(head)+len(tail), cut, len(text)+6, o.found())
+		if head, tail, cut := o.Text(); !o.Found() || len(head)+len(tail)+int(cut) != len(text)+6 {
+			t.Errorf("%d bytes kept and %d cut of %d; ready seen: %v", len(head)+len(tail), cut, len(text)+6, o.Found())
 		}
 	})
 	t.Run("held", func(t *testing.T) {
@@ -75,10 +75,10 @@ func TestOutputPipe(t *testing.T) {
 				}
 			}
 		}()
-		for !strings.Contains(o.lines(), "for ever") {
+		for !strings.Contains(o.Lines(), "for ever") {
 			runtime.Gosched()
 		}
-		if err := o.finish(); err != nil {
+		if err := o.Finish(); err != nil {
 			t.Error(err)
 		}
 		close(stop)

@@ -1,10 +1,20 @@
-package service
+// Package output reads what a program writes to its standard output and error, for
+// as long as anyone has the other end, without making it wait and at little cost
+// for the machine that is measured.
+//
+// It gives the writing end for the program and keeps, in memory, the beginning and
+// the end of what comes. It can look for one text as it comes, which may scroll
+// away, and tell of news while somebody waits for a line.
+//
+// It does not start the program, and does not know what any line means.
+package output
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +29,9 @@ const (
 	headSize = 64 << 10
 	tailSize = 192 << 10
 )
+
+// Kept is how much of an output is kept at most.
+const Kept = headSize + tailSize
 
 // A service that logs each request writes a line at a time. Reading each as it
 // comes would cost more CPU than writing it, on the machine that is measured; so
@@ -41,11 +54,11 @@ func pauseFor(room int) time.Duration {
 	return pause
 }
 
-// output reads what a unit writes, for as long as anyone has the other end. The
-// unit waits for it only where it writes faster than 100 MB/s. A nil output is
+// Output reads what a unit writes, for as long as anyone has the other end. The
+// unit waits for it only where it writes faster than 100 MB/s. A nil Output is
 // that of a unit which hakaru did not start: nothing is seen of it.
-type output struct {
-	pipe *outputPipe
+type Output struct {
+	pipe *pipe
 	done chan struct{} // closed when reading has ended
 	// hurry is closed when what is in the pipe is wanted now.
 	hurry     chan struct{}
@@ -65,18 +78,23 @@ type output struct {
 	news chan struct{}
 }
 
-// newOutput starts reading. The goroutine ends when the other end is closed,
-// or when finish gives up on it; finish waits for it. watch makes news.
-func newOutput(pipe *outputPipe, want string, watch bool) *output {
-	o := &output{pipe: pipe, done: make(chan struct{}), hurry: make(chan struct{}), want: []byte(want)}
+// Open makes a pipe and starts reading it; w is the other end, which the caller
+// closes once the program has it. What comes is searched for want; with watch there
+// is News. Finish is to be called in the end.
+func Open(want string, watch bool) (o *Output, w *os.File, err error) {
+	pipe, w, err := newPipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pipe for its output: %w", err)
+	}
+	o = &Output{pipe: pipe, done: make(chan struct{}), hurry: make(chan struct{}), want: []byte(want)}
 	if watch {
 		o.news = make(chan struct{}, 1)
 	}
 	go o.read()
-	return o
+	return o, w, nil
 }
 
-func (o *output) read() {
+func (o *Output) read() {
 	defer close(o.done)
 	buf := make([]byte, readSize)
 	between := pauseFor(o.pipe.room)
@@ -106,10 +124,10 @@ func (o *output) read() {
 }
 
 // readNow ends the pauses between reads.
-func (o *output) readNow() { o.hurryOnce.Do(func() { close(o.hurry) }) }
+func (o *Output) readNow() { o.hurryOnce.Do(func() { close(o.hurry) }) }
 
 // add keeps what has to be kept of b.
-func (o *output) add(b []byte) {
+func (o *Output) add(b []byte) {
 	o.total += int64(len(b))
 	select {
 	case o.news <- struct{}{}:
@@ -141,8 +159,8 @@ func (o *output) add(b []byte) {
 	}
 }
 
-// found reports whether the text waited for has come.
-func (o *output) found() bool {
+// Found reports whether the text waited for has come.
+func (o *Output) Found() bool {
 	if o == nil {
 		return false
 	}
@@ -151,8 +169,8 @@ func (o *output) found() bool {
 	return o.seen
 }
 
-// watched returns the channel of news; nil where there is none.
-func (o *output) watched() <-chan struct{} {
+// News has an item when something came since it was taken; nil where nobody looks.
+func (o *Output) News() <-chan struct{} {
 	if o == nil {
 		return nil
 	}
@@ -161,8 +179,8 @@ func (o *output) watched() <-chan struct{} {
 	return o.news
 }
 
-// unwatch ends the news.
-func (o *output) unwatch() {
+// Unwatch ends the news.
+func (o *Output) Unwatch() {
 	if o == nil {
 		return
 	}
@@ -171,10 +189,10 @@ func (o *output) unwatch() {
 	o.news = nil
 }
 
-// linesSince returns the whole lines that came after a position of the stream,
+// LinesSince returns the whole lines that came after a position of the stream,
 // as far as they are kept, and the position after them.
-func (o *output) linesSince(position int64) (text string, next int64) {
-	head, tail, cut := o.text()
+func (o *Output) LinesSince(position int64) (text string, next int64) {
+	head, tail, cut := o.Text()
 	text = head + tail
 	total := int64(len(text)) + cut
 	if begin := int64(len(head)); position > begin {
@@ -185,8 +203,8 @@ func (o *output) linesSince(position int64) (text string, next int64) {
 	return text[:end], total - int64(len(text)-end)
 }
 
-// text returns what is kept and how many bytes are missing between.
-func (o *output) text() (head, tail string, cut int64) {
+// Text returns what is kept and how many bytes are missing between.
+func (o *Output) Text() (head, tail string, cut int64) {
 	if o == nil {
 		return "", "", 0
 	}
@@ -196,17 +214,19 @@ func (o *output) text() (head, tail string, cut int64) {
 	return string(o.head), tail, o.total - int64(len(o.head)+len(o.tail))
 }
 
-// lines is all that is kept, for those who look at one line at a time.
-func (o *output) lines() string {
-	head, tail, cut := o.text()
+// Lines is all that is kept, for those who look at one line at a time.
+func (o *Output) Lines() string {
+	head, tail, cut := o.Text()
 	if cut > 0 {
 		return head + "\n" + tail
 	}
 	return head + tail
 }
 
-func (o *output) result(service string) hakaru.Output {
-	head, tail, cut := o.text()
+// Result is what is kept, for the record: whole lines, and how much is left out
+// between them.
+func (o *Output) Result(service string) hakaru.Output {
+	head, tail, cut := o.Text()
 	if cut > 0 {
 		// Whole lines on both sides of the cut, so that the rest reads.
 		if i := strings.LastIndexByte(head, '\n'); i >= 0 {
@@ -222,9 +242,9 @@ func (o *output) result(service string) hakaru.Output {
 	return hakaru.Output{Service: service, Text: strings.ToValidUTF8(head+tail, "\uFFFD"), Cut: cut}
 }
 
-// lastLines returns the end of the output, for an error.
-func (o *output) lastLines() string {
-	head, tail, _ := o.text()
+// LastLines returns the end of the output, for an error.
+func (o *Output) LastLines() string {
+	head, tail, _ := o.Text()
 	const most, size = 12, 2000
 	text := strings.TrimRight(head+tail, "\n ")
 	lines := strings.Split(text, "\n")
@@ -235,8 +255,8 @@ func (o *output) lastLines() string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// drain gives what is still in the pipe a moment to be read.
-func (o *output) drain(limit time.Duration) {
+// Drain gives what is still in the pipe a moment to be read.
+func (o *Output) Drain(limit time.Duration) {
 	if o == nil {
 		return
 	}
@@ -249,10 +269,10 @@ func (o *output) drain(limit time.Duration) {
 	}
 }
 
-// finish ends the reading. When every process of the unit is gone the end of
+// Finish ends the reading. When every process of the unit is gone the end of
 // the pipe has been reached; a process that got away may still hold it, and is
 // not waited for.
-func (o *output) finish() error {
+func (o *Output) Finish() error {
 	if o == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package service
+package output
 
 import (
 	"errors"
@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputPipe is the reading end of the pipe that a unit writes to, and a bell
+// pipe is the reading end of the pipe that a unit writes to, and a bell
 // that ends the waiting for it.
 //
 // It is no os.File: the runtime's poller would be woken by every single write,
 // also while nobody reads, and a service that logs each request makes thousands
 // a second.
-type outputPipe struct {
+type pipe struct {
 	end, bell int
 	room      int       // bytes that fit into it
 	until     time.Time // the end of the moment after the bell; zero before it; the reader's
@@ -30,14 +30,14 @@ const fullRoom = 1 << 20
 // given up on.
 const giveUpAfter = 200 * time.Millisecond
 
-// newOutputPipe also returns the writing end, which blocks, as programs expect
+// newPipe also returns the writing end, which blocks, as programs expect
 // of their standard output.
-func newOutputPipe() (_ *outputPipe, w *os.File, err error) {
+func newPipe() (_ *pipe, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, err
 	}
-	p := &outputPipe{end: fds[0], bell: -1}
+	p := &pipe{end: fds[0], bell: -1}
 	err = unix.SetNonblock(p.end, true)
 	if err == nil {
 		p.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -58,7 +58,7 @@ func newOutputPipe() (_ *outputPipe, w *os.File, err error) {
 
 // read waits until something is there. Once the bell has rung it returns what
 // is there, or comes within giveUpAfter, and then io.EOF.
-func (p *outputPipe) read(buf []byte) (int, error) {
+func (p *pipe) read(buf []byte) (int, error) {
 	if err := p.listen(0); err != nil { // who never makes us wait is given up on as well
 		return 0, err
 	}
@@ -82,7 +82,7 @@ func (p *outputPipe) read(buf []byte) (int, error) {
 
 // wait returns when there is something to read, or io.EOF when it is not waited
 // for any longer.
-func (p *outputPipe) wait() error {
+func (p *pipe) wait() error {
 	if p.until.IsZero() {
 		if err := p.listen(-1, unix.PollFd{Fd: int32(p.end), Events: unix.POLLIN}); err != nil || p.until.IsZero() {
 			return err
@@ -106,7 +106,7 @@ func (p *outputPipe) wait() error {
 
 // listen waits for the bell, or for something else, and notes the end of the
 // moment in which what is under way may still come.
-func (p *outputPipe) listen(timeout int, or ...unix.PollFd) error {
+func (p *pipe) listen(timeout int, or ...unix.PollFd) error {
 	ears := append([]unix.PollFd{{Fd: int32(p.bell), Events: unix.POLLIN}}, or...)
 	for {
 		_, err := unix.Poll(ears, timeout)
@@ -124,14 +124,14 @@ func (p *outputPipe) listen(timeout int, or ...unix.PollFd) error {
 }
 
 // giveUp rings the bell.
-func (p *outputPipe) giveUp() error {
+func (p *pipe) giveUp() error {
 	if _, err := unix.Write(p.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
 		return fmt.Errorf("end the reading of a unit's output: %w", err)
 	}
 	return nil
 }
 
-func (p *outputPipe) close() error {
+func (p *pipe) close() error {
 	err := unix.Close(p.end)
 	if p.bell >= 0 {
 		err = errors.Join(err, unix.Close(p.bell))
