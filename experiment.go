@@ -32,7 +32,8 @@ type Experiment struct {
 	Prove  []Ask   `json:"prove,omitempty"`
 	Design Design  `json:"design"`
 
-	ActsAfter map[string]time.Duration `json:"acts_after,omitempty"` // setting → time it needs to act
+	// ActsAfter is the time that settings need to act: the shortest of their levels.
+	ActsAfter map[string]time.Duration `json:"acts_after,omitempty"`
 
 	ServiceHost HostSpec `json:"service_host"`
 	LoadHost    HostSpec `json:"load_host"`
@@ -94,6 +95,9 @@ type Variant struct {
 	// Idle are settings that do nothing in this variant, by full name → what
 	// they would need.
 	Idle map[string]string `json:"idle,omitempty"`
+	// ActsAfter has the settings whose value in this variant needs longer to act
+	// than Experiment.ActsAfter says, by full name.
+	ActsAfter map[string]time.Duration `json:"acts_after,omitempty"`
 }
 
 // Service is one program to start, as written.
@@ -116,6 +120,9 @@ type Service struct {
 	// SQL is where proofs by SQL are asked: "user:password@tcp(host:port)/" or
 	// "user@unix(/path)/"; empty: where the kind says.
 	SQL string `json:"sql,omitempty"`
+	// Unread are config files that the program reads of itself, and the experiment
+	// does not name: what they say is not known.
+	Unread []string `json:"unread,omitempty"`
 
 	// Attach is the right answer of a service that something else starts. Its
 	// commands are run without a shell: Apply brings {file}, the edited copy, into
@@ -211,6 +218,7 @@ type Ask struct {
 	Field    string `json:"field,omitempty"`    // JSON path into the answer: "workers", "pool.size"
 	Contains string `json:"contains,omitempty"`
 	Equals   string `json:"equals,omitempty"`
+	Exact    bool   `json:"exact,omitempty"`     // sql, stats: any other text contradicts it; the server has no other word for it
 	Absent   bool   `json:"absent,omitempty"`    // a null level: what the other levels bring must not be there
 	Offset   int    `json:"offset,omitempty"`    // processes: added to the asked number (a master)
 	Count    bool   `json:"count,omitempty"`     // log: how often the pattern is there, not what it holds, is what was asked for
@@ -302,6 +310,9 @@ type Totals struct {
 	// Failed is why the program itself failed: a trial of it is void.
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"` // what may be done about it
+	// OfLoadHost is set where it failed for what the load host lacks: memory,
+	// descriptors, ports.
+	OfLoadHost bool `json:"of_load_host,omitempty"`
 	// Command is the command line as it was run.
 	Command string `json:"command,omitempty"`
 }

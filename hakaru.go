@@ -78,6 +78,9 @@ type Bucket struct {
 	Latency  []byte            `json:"latency,omitempty"`  // of good answers; see internal/latency
 	Counters []float64         `json:"counters,omitempty"` // in the order of Result.Counters
 	Variant  string            `json:"variant,omitempty"`  // whose slice it was, where a trial alternates between variants
+	// Sending is set while a load program's measured run is under way at the end
+	// of the bucket: told as it goes, and kept in no result.
+	Sending bool `json:"sending,omitempty"`
 }
 
 // Counter names one column of Bucket.Counters.
@@ -202,7 +205,13 @@ type Void struct {
 	Reason   VoidReason `json:"reason"`
 	Evidence string     `json:"evidence"` // one sentence with the figures
 	Hint     string     `json:"hint,omitempty"`
+	// Foreign is set where the evidence is, or may be, the doing of something
+	// else on the machine, whatever the reason is.
+	Foreign bool `json:"foreign,omitempty"`
 }
+
+// Own reports whether the trial is void by the variant's own doing.
+func (v Void) Own() bool { return v.Reason.Own() && !v.Foreign }
 
 // Warning is doubt as a value: it is stored with the result and printed with it.
 type Warning struct {

@@ -33,7 +33,7 @@ type progress struct {
 	frozen  *hakaru.Frozen
 	history []hakaru.Result
 	said    map[string]string // stratum and pair → last verdict said
-	doubted map[string]bool   // warnings of trials that were told, word for word
+	doubted map[string]bool   // warnings of trials that were told, by wording.Likeness
 	drawn   bool              // the current line is one to write over
 }
 
@@ -159,14 +159,15 @@ func (p *progress) result(r *hakaru.Result) {
 	var figures []string
 	for _, m := range shownMetrics(p.exp.Goal) {
 		if v, ok := r.Measured(m); ok {
-			figures = append(figures, unit.Value(v, unitOf(r, m))+" "+label(m))
+			figures = append(figures, unit.Value(v, unitOf(r, m))+" "+wording.Metric(m))
 		}
 	}
 	p.say("%s %s; %s", line, strings.Join(figures, ", "), left(p.current.Left.Without(1)))
 	for _, w := range r.Warnings {
-		// What is true of every trial is told with the first one.
-		if !p.doubted[w.Message] {
-			p.doubted[w.Message] = true
+		// What is true of every trial is told with the first one: the report counts
+		// the others.
+		if like := wording.Likeness(w); !p.doubted[like] {
+			p.doubted[like] = true
 			p.say("  doubt: %s", w.Message)
 		}
 	}
@@ -182,16 +183,6 @@ func shownMetrics(goal hakaru.Metric) []hakaru.Metric {
 		}
 	}
 	return shown
-}
-
-func label(m hakaru.Metric) string {
-	switch m {
-	case hakaru.CPUPerRequest:
-		return "CPU per request"
-	case hakaru.Throughput:
-		return "requests"
-	}
-	return string(m)
 }
 
 func unitOf(r *hakaru.Result, m hakaru.Metric) string {
@@ -210,7 +201,7 @@ func (p *progress) planned(f *hakaru.Frozen) {
 		if !ok {
 			continue
 		}
-		line := fmt.Sprintf("noise of %s from trial to trial: %s", label(m), unit.Share(cv))
+		line := fmt.Sprintf("noise of %s from trial to trial: %s", wording.Metric(m), unit.Share(cv))
 		if need, ok := f.Noise.BlocksNeeded[m]; ok && m == p.exp.Goal {
 			line += fmt.Sprintf("; to resolve %s takes about %s, %d are planned", unit.Share(f.Matters),
 				count(need, "block"), f.Blocks)
@@ -255,11 +246,7 @@ func (p *progress) looks() {
 			continue
 		}
 		p.said[key] = now
-		interval := "no interval from so few"
-		if c.Low > 0 && c.High > 0 {
-			interval = unit.Change(c.Low) + " to " + unit.Change(c.High)
-		}
-		p.say("  after %d blocks: %s %s (%s): %s", c.Blocks, pairName(c), unit.Change(c.Ratio), interval, verdictWords(c.Verdict))
+		p.say("  after %s: %s %s: %s", count(c.Blocks, "block"), pairName(c), layout.Flat(wording.Change(&c)), layout.Flat(wording.Verdict(&c).Text))
 	}
 }
 
@@ -270,14 +257,4 @@ func pairName(c hakaru.Comparison) string {
 		name += " at " + at
 	}
 	return name + " against " + c.Base
-}
-
-func verdictWords(v hakaru.Verdict) string {
-	switch v {
-	case hakaru.Same:
-		return "no difference that matters"
-	case hakaru.Unclear:
-		return "not enough data yet"
-	}
-	return v.String()
 }

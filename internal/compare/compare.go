@@ -185,7 +185,7 @@ func (s *Stratum) measure(v values, pair hakaru.Pair) hakaru.Comparison {
 	same, okSame := v.interval(2 * level)
 	if !ok || !okSame {
 		c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnNoInterval,
-			Message: fmt.Sprintf("%d values are too few for an interval at level %.2g", len(v.d), level)})
+			Message: fmt.Sprintf("too few values (%d) for an interval at level %.2g", len(v.d), level)})
 		if len(v.d) > 0 {
 			c.Ratio = math.Exp(stats.Median(v.d))
 		}
@@ -261,10 +261,7 @@ func (s *Stratum) cannotAct(pair hakaru.Pair) (why []string) {
 	}
 	for _, name := range differing(exp, pair) {
 		reason := idle(exp, pair, name)
-		after, known := exp.ActsAfter[name]
-		if _, bare, qualified := strings.Cut(name, "."); !known && qualified {
-			after, known = exp.ActsAfter[bare]
-		}
+		after, known := actsAfter(exp, pair, name)
 		switch {
 		case reason != "":
 			why = append(why, fmt.Sprintf("%s, which does nothing there (%s)", name, reason))
@@ -275,6 +272,29 @@ func (s *Stratum) cannotAct(pair hakaru.Pair) (why []string) {
 		}
 	}
 	return why
+}
+
+// actsAfter is how long a setting in which a pair differs needs until it can
+// show: the time of whichever of the two acts sooner, among those that have it.
+func actsAfter(exp *hakaru.Experiment, pair hakaru.Pair, name string) (soonest time.Duration, known bool) {
+	shortest, some := exp.ActsAfter[name]
+	if _, bare, qualified := strings.Cut(name, "."); !some && qualified {
+		shortest, some = exp.ActsAfter[bare]
+	}
+	for _, variant := range []string{pair.Base, pair.Other} {
+		if _, has := settings(exp, variant)[name]; !has {
+			continue
+		}
+		v, _ := exp.Variant(variant)
+		after, own := v.ActsAfter[name]
+		if !own {
+			after = shortest
+		}
+		if (own || some) && (!known || after < soonest) {
+			soonest, known = after, true
+		}
+	}
+	return soonest, known
 }
 
 // idle returns why a setting does nothing in whichever variant of a pair has it;

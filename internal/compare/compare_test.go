@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -234,6 +235,31 @@ func TestCannotAct(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// Each pair goes by the levels that it has, not by the shortest there is.
+func TestCannotActByLevel(t *testing.T) {
+	value := func(s string) *string { return &s }
+	const name = "max-worker-lifetime"
+	exp := experiment("soon", "late", "later")
+	exp.Services = []hakaru.Service{{Name: "service"}}
+	exp.Pairs = append(exp.Pairs, hakaru.Pair{Base: "soon", Other: "late"}, hakaru.Pair{Base: "late", Other: "later"})
+	exp.ActsAfter = map[string]time.Duration{name: 5 * time.Second} // of a trial of 11 s
+	for i, seconds := range []int{5, 60, 3600} {
+		v := &exp.Variants[i+1]
+		v.Settings = []hakaru.Setting{{Name: name, Value: value(strconv.Itoa(seconds))}}
+		if seconds > 5 {
+			v.ActsAfter = map[string]time.Duration{name: time.Duration(seconds) * time.Second}
+		}
+	}
+	var got []string
+	for _, c := range history(exp).blocks(5, map[string]float64{"soon": 1.5, "late": 1.2, "later": 1}).compare() {
+		got = append(got, short(c))
+	}
+	want := []string{"soon/base better 3", "late/base unclear 3 cannot_act", "later/base unclear 3 cannot_act", "late/soon worse 3", "later/late unclear 3 cannot_act"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -135,12 +135,8 @@ func meanTook(calibration []hakaru.Result) (mean time.Duration, trials int) {
 	return sum / time.Duration(trials), trials
 }
 
-// Noise is what the calibration trials say of each metric's spread from run to
+// noise is what the calibration trials say of each metric's spread from run to
 // run, and how many blocks that makes to see what matters.
-func Noise(exp *hakaru.Experiment, calibration []hakaru.Result) hakaru.Noise {
-	return Freeze(exp, calibration).Noise
-}
-
 func noise(exp *hakaru.Experiment, calibration []hakaru.Result, f hakaru.Frozen) hakaru.Noise {
 	n := hakaru.Noise{CV: map[hakaru.Metric]float64{}, BlocksNeeded: map[hakaru.Metric]int{}}
 	for _, metric := range []hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest, exp.Goal} {

@@ -93,8 +93,8 @@ func TestFreezeBudget(t *testing.T) {
 
 func TestNoise(t *testing.T) {
 	goals := []float64{100, 102, 99, 101, 100, 103}
-	n := compare.Noise(experiment("v"), append(calibration(5*time.Second, goals...),
-		hakaru.Result{Trial: hakaru.Trial{Phase: hakaru.Calibrate}, Void: &hakaru.Void{}, Took: time.Hour}))
+	n := compare.Freeze(experiment("v"), append(calibration(5*time.Second, goals...),
+		hakaru.Result{Trial: hakaru.Trial{Phase: hakaru.Calibrate}, Void: &hakaru.Void{}, Took: time.Hour})).Noise
 	// The steps are 1.98, 2.99, 2.00, 1.00 and 2.96 %; their median 2.00.
 	if want := math.Log(101.0/99) / (0.6745 * math.Sqrt2); math.Abs(n.CV[hakaru.Throughput]-want) > 1e-12 {
 		t.Errorf("CV %v, want %v", n.CV[hakaru.Throughput], want)
@@ -106,7 +106,7 @@ func TestNoise(t *testing.T) {
 	if got := n.BlocksNeeded[hakaru.Throughput]; got < 16 || got > 19 {
 		t.Errorf("blocks needed: %d", got)
 	}
-	few := compare.Noise(experiment("v"), calibration(time.Second, 100))
+	few := compare.Freeze(experiment("v"), calibration(time.Second, 100)).Noise
 	if len(few.CV) != 0 || few.Trials != 1 {
 		t.Errorf("one trial has no noise: %+v", few)
 	}

@@ -213,7 +213,7 @@ func settle(attempts []*hakaru.Result) (*hakaru.Result, BlockState) {
 // attempts of this one block decide: a single void of the surroundings earlier
 // must not keep a variant that never starts in the plan for ever.
 func own(attempts []*hakaru.Result) bool {
-	return !slices.ContainsFunc(attempts, func(r *hakaru.Result) bool { return !r.Void.Reason.Own() })
+	return !slices.ContainsFunc(attempts, func(r *hakaru.Result) bool { return !r.Void.Own() })
 }
 
 // lose marks a variant as unusable in this stratum: it leaves later blocks, and

@@ -35,6 +35,7 @@ func Text(text string) string {
 	text = identifiedBy.ReplaceAllString(text, "${1}'"+Mask+"'")
 	text = replaceOn(mysqlProgram, mysqlFlag, text)
 	text = replaceOn(userProgram, userFlag, text)
+	text = replaceOn(cookieProgram, cookieFlag, text)
 	text = spacedLine.ReplaceAllStringFunc(text, func(line string) string {
 		m := spacedLine.FindStringSubmatch(line)
 		if !Secret(m[2]) || harmless(m[2], m[4]) {
@@ -67,6 +68,9 @@ var (
 	// curl -u user:SECRET, ab -A user:SECRET.
 	userProgram = regexp.MustCompile(`\b(?:curl|ab)\b`)
 	userFlag    = regexp.MustCompile(`([\s"',\[](?:-u|-A|-P|-U|--user|--proxy-user)[\s"',=]+[^\s"',:\]]+:)[^\s"',\]]+`)
+	// ab -C session=SECRET, curl -b session=SECRET.
+	cookieProgram = regexp.MustCompile(`\b(?:curl|ab)\b`)
+	cookieFlag    = regexp.MustCompile(`([\s"',\[](?:-C|-b|--cookie)[\s"',=]+[^\s"',=\]]+=)[^\s"',\]]+`)
 	// A line of two words, as in nginx's or redis' config: requirepass SECRET
 	spacedLine = regexp.MustCompile(`(?m)^([ \t+\-]*)([A-Za-z][\w.\-]*)([ \t]+)([^\s=:]\S*?)([ \t]*;?[ \t]*)$`)
 	// --password SECRET, also as a quoted list.

@@ -39,6 +39,8 @@ func TestText(t *testing.T) {
 		{"mysql -p", "mysql -uroot -phunter2 -h db -e 'select 1'", "mysql -uroot -p*** -h db -e 'select 1'"},
 		{"mysql twice", "mysqldump -pone db | mysql -ptwo db", "mysqldump -p*** db | mysql -p*** db"},
 		{"mysql list", `["mariadb-admin","-psecret","ping"]`, `["mariadb-admin","-p***","ping"]`},
+		{"ab's cookie", "ab -k -C session=geheim http://a/", "ab -k -C session=*** http://a/"},
+		{"a quoted cookie", "curl --cookie 'session=geheim' http://a/", "curl --cookie 'session=***' http://a/"},
 		{"curl", "curl -u me:geheim http://a/", "curl -u me:*** http://a/"},
 		// URLs
 		{"url", "postgres://app:s3c@ret@db:5432/x?sslmode=off", "postgres://app:***@db:5432/x?sslmode=off"},

@@ -87,21 +87,13 @@ func (t *Try) Proofs(proofs []hakaru.Proof) {
 	if len(proofs) == 0 {
 		return
 	}
-	table := &layout.Table{Head: []string{"setting", "asked", "found", "holds", "source"}, Right: make([]bool, 5)}
-	for _, p := range proofs {
-		tone := map[hakaru.Held]layout.Tone{hakaru.Yes: layout.Good, hakaru.No: layout.Bad, hakaru.NotProved: layout.Doubtful}[p.Holds]
-		table.Rows = append(table.Rows, []layout.Cell{
-			{Text: p.Setting}, {Text: p.Asked}, {Text: p.Found},
-			{Text: strings.ReplaceAll(p.Holds.String(), "_", " "), Tone: tone}, {Text: p.Source, Tone: layout.Faint},
-		})
-	}
 	title := fmt.Sprintf("In force (at %s)", proofs[0].When)
 	if alike(proofs, t.proofs) {
 		t.show(title, &layout.Paragraph{Text: "As before."})
 		return
 	}
 	t.proofs = proofs
-	t.show(title, table)
+	t.show(title, wording.Proofs(proofs, false))
 }
 
 // alike reports whether two rounds of proofs say the same, but for the moment.

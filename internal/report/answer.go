@@ -82,6 +82,9 @@ func (x *index) answer() string {
 	case alike && first.State == compare.StateNoneBetter:
 		return fmt.Sprintf("At no level of %s can a variant be recommended over %s.", over, baseline)
 	case alike && first.State == compare.StateUnclear:
+		if !slices.ContainsFunc(x.strata, func(s compare.Answer) bool { return len(x.open(s)) > 0 || len(s.Undecided) == 0 }) {
+			return fmt.Sprintf("Nothing is judged at any level of %s: what differs cannot act within a trial.", over)
+		}
 		return fmt.Sprintf("Not enough data at any level of %s.", over)
 	case alike:
 		return fmt.Sprintf("No answer at any level of %s.", over)
@@ -92,6 +95,9 @@ func (x *index) answer() string {
 		switch s.State {
 		case compare.StateUnclear:
 			what = "not enough data"
+			if len(x.open(s)) == 0 && len(s.Undecided) > 0 {
+				what = "nothing that could act"
+			}
 		case compare.StateVoid:
 			what = "no answer"
 		case compare.StateSame:
@@ -142,7 +148,7 @@ func (x *index) sentence(i int) string {
 		}
 		return fmt.Sprintf("%s is better than %s.", the, baseline)
 	case compare.StateUnclear:
-		return x.notEnough(s, at)
+		return x.undecided(s, at)
 	}
 	if u := x.unusable(baseline, at); u != nil {
 		return fmt.Sprintf("No answer: %s, which the others are compared with, cannot be used: %s (%s).", baseline, wording.VoidReason(u.Reason), strings.TrimSuffix(u.Evidence, "."))
@@ -188,17 +194,47 @@ func (x *index) voidCount(at string) (total, void int, common hakaru.VoidReason)
 	return total, void, common
 }
 
-// notEnough says what is missing.
-func (x *index) notEnough(s compare.Answer, at string) string {
-	looked, more := 0, 0
+// open are those of the undecided of a stratum that more data may decide: what
+// cannot act within a trial is none of them.
+func (x *index) open(s compare.Answer) (names []string) {
 	for _, name := range s.Undecided {
+		if c := x.of(x.exp.Goal, hakaru.AtKey(s.At), x.exp.Baseline, name); c == nil || !wording.CannotAct(c) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// undecided says why some variants of a stratum have no verdict.
+func (x *index) undecided(s compare.Answer, at string) string {
+	open := x.open(s)
+	var said []string
+	if len(open) > 0 || len(s.Undecided) == 0 {
+		said = append(said, x.notEnough(s, open, at))
+	}
+	var idle []string
+	for _, name := range s.Undecided {
+		if !slices.Contains(open, name) {
+			idle = append(idle, name)
+		}
+	}
+	if len(idle) > 0 {
+		said = append(said, fmt.Sprintf("%s %s not judged against %s: what differs cannot act within a trial.", wording.List(idle), wording.IsAre(idle), x.exp.Baseline))
+	}
+	return strings.Join(said, " ")
+}
+
+// notEnough says what is missing to decide the variants that are open.
+func (x *index) notEnough(s compare.Answer, open []string, at string) string {
+	looked, more := 0, 0
+	for _, name := range open {
 		if c := x.of(x.exp.Goal, at, x.exp.Baseline, name); c != nil {
 			looked, more = max(looked, c.Blocks), max(more, c.MoreBlocks)
 		}
 	}
 	who := ""
-	if len(s.Undecided) > 0 {
-		who = " to tell " + wording.List(s.Undecided) + " from " + x.exp.Baseline
+	if len(open) > 0 {
+		who = " to tell " + wording.List(open) + " from " + x.exp.Baseline
 	}
 	switch {
 	case looked == 0 && x.Run.Frozen != nil && len(x.Run.Frozen.Looks) > 0:
@@ -252,7 +288,7 @@ func (x *index) beside(s compare.Answer) []string {
 		notes = append(notes, fmt.Sprintf("%s %s better than %s and %s a limit, so not recommended.", wording.List(s.Excluded), wording.IsAre(s.Excluded), x.exp.Baseline, wording.Plural(s.Excluded, "violates", "violate")))
 	}
 	if s.State == compare.StateBetter && len(s.Undecided) > 0 {
-		notes = append(notes, x.notEnough(s, at))
+		notes = append(notes, x.undecided(s, at))
 	}
 	if s.State == compare.StateUnclear {
 		if v := x.decided(at); v != "" {

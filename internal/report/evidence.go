@@ -44,7 +44,7 @@ func (g *grouped[K]) add(k K, seq int) {
 }
 
 // doubts are all warnings: of the run, of comparisons, of trials, each said
-// once with where it occurred.
+// once with where, or how often, it occurred.
 func (x *index) doubts() []layout.Part {
 	var b layout.Bullets
 	for _, w := range x.Run.Warnings {
@@ -75,30 +75,31 @@ func (x *index) doubts() []layout.Part {
 		}
 		b = append(b, layout.Cell{Text: message + " (" + wording.List(who) + ")", Tone: layout.Doubtful})
 	}
-	// Messages of trials hold figures, so that each is different: by code, the
-	// first one speaks for all.
+	// Messages of trials hold figures, so that each is different: of those that
+	// are alike the first one speaks for all.
 	var trials grouped[string]
 	first := map[string]string{}
 	for _, r := range x.History {
 		seen := map[string]bool{}
 		for _, w := range r.Warnings {
-			if seen[w.Code] {
+			likeness := wording.Likeness(w)
+			if seen[likeness] {
 				continue
 			}
-			seen[w.Code] = true
-			if _, known := first[w.Code]; !known {
-				first[w.Code] = w.Message
+			seen[likeness] = true
+			if _, known := first[likeness]; !known {
+				first[likeness] = w.Message
 			}
-			trials.add(w.Code, r.Seq)
+			trials.add(likeness, r.Seq)
 		}
 	}
-	for _, code := range trials.order {
-		seqs := trials.seqs[code]
-		text := first[code] + " (trial " + strconv.Itoa(seqs[0])
-		if more := len(seqs) - 1; more > 0 {
-			text += fmt.Sprintf("; the same in %s", wording.Count(more, "more"+layout.Nbsp+"trial"))
+	for _, likeness := range trials.order {
+		seqs := trials.seqs[likeness]
+		where := "trial " + strconv.Itoa(seqs[0])
+		if n := len(seqs); n > 1 {
+			where = fmt.Sprintf("in %d of %s, first in %s", n, wording.Count(len(x.History), "trial"), layout.Whole(where))
 		}
-		b = append(b, layout.Cell{Text: text + ")", Tone: layout.Doubtful})
+		b = append(b, layout.Cell{Text: first[likeness] + " (" + where + ")", Tone: layout.Doubtful})
 	}
 	if len(b) == 0 {
 		return nil
@@ -175,18 +176,16 @@ func (x *index) proofs() []layout.Part {
 	var yes []string
 	var b layout.Bullets
 	for _, k := range g.order {
-		p, name := first[k], k.setting
-		if len(services) > 1 && k.service != "" {
-			name = k.service + "." + name
-		}
+		p, name := first[k], wording.ProvedSetting(k.service, k.setting, len(services) > 1)
+		by := wording.ByInTrials(p.Source)
 		times := wording.Count(len(g.seqs[k]), "time")
 		switch k.holds {
 		case hakaru.Yes:
-			yes = append(yes, fmt.Sprintf("%s = %s (%s, by %s)", name, orNothing(p.Asked), times, p.Source))
+			yes = append(yes, fmt.Sprintf("%s = %s (%s, by %s)", name, orNothing(p.Asked), times, by))
 		case hakaru.No:
-			b = append(b, layout.Cell{Text: fmt.Sprintf("%s = %s was not in force: %s by %s (%s)", name, orNothing(p.Asked), orNothing(p.Found), p.Source, numbers(g.seqs[k])), Tone: layout.Bad})
+			b = append(b, layout.Cell{Text: fmt.Sprintf("%s = %s was not in force: %s by %s (%s)", name, orNothing(p.Asked), orNothing(p.Found), by, numbers(g.seqs[k])), Tone: layout.Bad})
 		default:
-			why := p.Source
+			why := by
 			if p.Found != "" {
 				why = strings.TrimPrefix(why+": "+p.Found, ": ")
 			}

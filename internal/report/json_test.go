@@ -127,6 +127,21 @@ func TestJSONUnknownIsNull(t *testing.T) {
 	}
 }
 
+// TestJSONNoInterval: a ratio may be known where its interval is not.
+func TestJSONNoInterval(t *testing.T) {
+	var b bytes.Buffer
+	if err := JSON(&b, caseInput("no-interval")); err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	strict(t, b.Bytes(), &r)
+	for i, c := range r.Comparisons {
+		if c.Low != nil || c.High != nil || c.SameLow != nil || c.SameHigh != nil || (c.Ratio == nil) != (i == 2) {
+			t.Errorf("%d: %+v", i, c)
+		}
+	}
+}
+
 func TestJSONPerService(t *testing.T) {
 	r := hakaru.Result{Measurements: []hakaru.Measurement{
 		{Metric: hakaru.Memory, Of: "app", Value: 2, Unit: "B"}, {Metric: hakaru.Memory, Value: 5, Unit: "B"}, {Metric: hakaru.Memory, Of: "db", Value: 3, Unit: "B"}}}

@@ -90,7 +90,13 @@ func (x *index) windows() string {
 	for i := range x.History {
 		r := &x.History[i]
 		if r.Void == nil && r.Window > 0 {
-			warm, window, took = append(warm, r.WarmUp), append(window, r.Window), append(took, r.Took)
+			measured := r.Window
+			if r.Totals != nil && r.Totals.Took > 0 {
+				// A program's figures are of the time in which it sent; the window has
+				// whole buckets around it.
+				measured = r.Totals.Took
+			}
+			warm, window, took = append(warm, r.WarmUp), append(window, measured), append(took, r.Took)
 		}
 	}
 	if len(window) == 0 {

@@ -52,7 +52,7 @@ func TestProgramInReports(t *testing.T) {
 	words := strings.Join(strings.Fields(text.String()), " ")
 	for _, want := range []string{
 		"load ab: GET http://{http}/9000, closed loop, 500 connections kept alive, 5000 requests, Authorization: ***",
-		"as run ab -q -k -c 500 -n 5000", "sent by /usr/bin/ab: ApacheBench, Version 2.3",
+		"as run ab -q -k -c 500 -n 5000", "window 2.14 s measured after 1 s of warm-up", "sent by /usr/bin/ab: ApacheBench, Version 2.3",
 	} {
 		if !strings.Contains(words, want) {
 			t.Errorf("the report does not say %q:\n%s", want, text.String())

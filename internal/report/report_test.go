@@ -184,6 +184,28 @@ func cases() map[string]func(in *Input) {
 			in.Run.Done = &hakaru.Done{State: hakaru.Exhausted, Text: "The last planned look, after 28 blocks, is reached."}
 			in.Diff = nil
 		},
+		"cannot-act": func(in *Input) {
+			in.Outcome.State = compare.StateUnclear
+			in.Outcome.Strata[0] = compare.Answer{State: compare.StateUnclear, Winner: "base", Blocks: 5, Undecided: []string{"processes", "quiet"}}
+			in.Comparisons[0] = judged("base", "processes", 1.02, 0.96, 1.08, hakaru.Unclear, 5)
+			in.Comparisons[0].MoreBlocks = 41
+			in.Comparisons[1] = judged("base", "threads", 0.9, 0.87, 0.93, hakaru.Worse, 5)
+			in.Comparisons[2] = judged("base", "quiet", 1.001, 0.99, 1.012, hakaru.Unclear, 5)
+			in.Comparisons[2].Warnings = []hakaru.Warning{{Code: compare.WarnCannotAct, Message: "base and quiet differ only in max-lifetime, which needs 30s to act, longer than a trial lasts, so no verdict is given"}}
+			in.Run.Done = &hakaru.Done{State: hakaru.Exhausted, Text: "The last planned look, after 5 blocks, is reached."}
+			in.Diff = nil
+		},
+		"no-interval": func(in *Input) {
+			in.Outcome.State = compare.StateUnclear
+			in.Outcome.Strata[0] = compare.Answer{State: compare.StateUnclear, Winner: "base", Blocks: 1, Undecided: []string{"processes", "threads", "quiet"}}
+			for i := range in.Comparisons {
+				c := &in.Comparisons[i]
+				c.Blocks, c.Verdict, c.Low, c.High, c.SameLow, c.SameHigh = 1, hakaru.Unclear, 0, 0, 0, 0
+				c.Warnings = []hakaru.Warning{{Code: compare.WarnNoInterval, Message: "too few values (1) for an interval at level 0.0028"}}
+			}
+			in.Comparisons[2].Ratio = 0 // no block has the figure of both
+			in.Diff = nil
+		},
 		"strata": func(in *Input) {
 			e := &in.Run.Experiment
 			ro, rw := map[string]string{"mix": "ro"}, map[string]string{"mix": "rw"}

@@ -8,7 +8,6 @@ import (
 
 	"hakaru"
 	"hakaru/internal/layout"
-	"hakaru/internal/redact"
 	"hakaru/internal/unit"
 	"hakaru/internal/wording"
 )
@@ -116,25 +115,7 @@ func trialProofs(r hakaru.Result) []layout.Part {
 	if len(r.Proofs) == 0 {
 		return nil
 	}
-	t := &layout.Table{Head: []string{"setting", "asked", "found", "by", "at", "holds"}, Right: make([]bool, 6)}
-	for _, p := range r.Proofs {
-		name := p.Setting
-		if p.Service != "" {
-			name = p.Service + "." + name
-		}
-		if redact.Secret(p.Setting) {
-			p.Asked, p.Found = hide(p.Asked), hide(p.Found)
-		}
-		holds := layout.Cell{Text: "yes", Tone: layout.Good}
-		switch p.Holds {
-		case hakaru.No:
-			holds = layout.Cell{Text: "no", Tone: layout.Bad}
-		case hakaru.NotProved:
-			holds = layout.Cell{Text: "not proved", Tone: layout.Doubtful}
-		}
-		t.Rows = append(t.Rows, []layout.Cell{{Text: name}, {Text: orNothing(p.Asked)}, {Text: orNothing(p.Found)}, {Text: p.Source}, {Text: string(p.When)}, holds})
-	}
-	return []layout.Part{t}
+	return []layout.Part{wording.Proofs(r.Proofs, true)}
 }
 
 // series is what came in each bucket, warm-up marked: a trend in the window, or

@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,8 +20,6 @@ import (
 
 	"hakaru"
 )
-
-var update = flag.Bool("update", false, "make testdata/store-v1.db where it is missing")
 
 // writerEnv makes the test binary the writing process of TestTwoProcesses.
 const writerEnv = "HAKARU_TEST_STORE"
@@ -133,12 +130,17 @@ func mustOpen(t *testing.T, path string) *Store {
 
 func mustRun(t *testing.T, s *Store, trials int) string {
 	t.Helper()
-	id, err := s.NewRun(t.Context(), sampleRun())
+	return mustStore(t, s, sampleRun(), sampleResult, trials)
+}
+
+func mustStore(t *testing.T, s *Store, run hakaru.Run, result func(seq int) hakaru.Result, trials int) string {
+	t.Helper()
+	id, err := s.NewRun(t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for seq := 1; seq <= trials; seq++ {
-		if err := s.Append(t.Context(), id, sampleResult(seq), sampleOutputs(seq)); err != nil {
+		if err := s.Append(t.Context(), id, result(seq), sampleOutputs(seq)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -168,8 +170,13 @@ func TestRoundTripOverReopen(t *testing.T) {
 // checkSample reads everything of a run of sampleRun and sampleResults.
 func checkSample(t *testing.T, s *Store, id string, trials int) {
 	t.Helper()
+	checkRun(t, s, id, sampleRun(), sampleResult, trials)
+}
+
+// checkRun reads everything of a run that mustStore stored.
+func checkRun(t *testing.T, s *Store, id string, want hakaru.Run, result func(seq int) hakaru.Result, trials int) {
+	t.Helper()
 	ctx := t.Context()
-	want := sampleRun()
 	want.ID = id
 	r, err := s.Find(ctx, id)
 	if err != nil {
@@ -190,7 +197,7 @@ func checkSample(t *testing.T, s *Store, id string, trials int) {
 	void := 0
 	for i := range trials {
 		seq := i + 1
-		want := stored(id, sampleResult(seq))
+		want := stored(id, result(seq))
 		equal(t, "trial", history[i], want)
 		one, err := s.Trial(ctx, id, seq)
 		if err != nil {
@@ -213,38 +220,6 @@ func checkSample(t *testing.T, s *Store, id string, trials int) {
 		t.Fatal(err)
 	}
 	equal(t, "list", runs, []hakaru.RunInfo{{ID: id, Name: r.Name, Started: r.Started, Ended: r.Ended, State: r.State, Trials: trials, Void: void}})
-}
-
-// TestFormat1 reads the store that the first format wrote. The file is kept for
-// ever; it is made with -update, and only where it is missing.
-func TestFormat1(t *testing.T) {
-	const fixture, id, trials = "testdata/store-v1.db", "fmtab", 7
-	if _, err := os.Stat(fixture); errors.Is(err, os.ErrNotExist) && *update {
-		if hakaru.StoreFormat != 1 {
-			t.Fatal("this hakaru no longer writes format 1: restore the file from the history")
-		}
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		s := mustOpen(t, fixture)
-		drawn := mustRun(t, s, trials)
-		// The name is drawn: give it the one that the test knows.
-		if err := s.rename(t.Context(), drawn, id); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := os.ReadFile(fixture)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "store.db") // reading makes a log beside it
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	checkSample(t, mustOpen(t, path), id, trials)
 }
 
 // rename gives a run another id, in the columns and in the bodies.

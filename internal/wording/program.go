@@ -35,7 +35,7 @@ func httpProgram(p *hakaru.ProgramLoad) string {
 	switch {
 	case p.Name == "wrk":
 		text += " kept alive, " + or(o["threads"], "2") + " threads"
-	case o["keep_alive"] == "true", o["keep_alive"] == "yes", o["keep_alive"] == "on":
+	case on(o["keep_alive"]):
 		text += " kept alive"
 	default:
 		text += ", a new one for each request"
@@ -50,7 +50,7 @@ func httpProgram(p *hakaru.ProgramLoad) string {
 			text += ", " + name + ": " + redact.Mask
 		case header:
 			text += ", " + name + ": " + o[key]
-		case key == "any_length" && o[key] != "false":
+		case key == "any_length" && on(o[key]):
 			text += ", answers of any length"
 		case key == "args":
 			text += ", with " + o[key]
@@ -60,6 +60,9 @@ func httpProgram(p *hakaru.ProgramLoad) string {
 	}
 	return text
 }
+
+// on reports whether an option is switched on, as render reads it.
+func on(value string) bool { return value == "true" || value == "yes" || value == "on" }
 
 // Writer names whose output something is.
 func Writer(service string) string {

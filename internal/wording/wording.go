@@ -2,7 +2,8 @@
 // told: names of metrics and of void reasons, a comparison as a figure with its
 // interval, a verdict, a limit, a setting, a load.
 //
-// It takes the nouns and gives texts, or cells where a tone belongs to the word.
+// It takes the nouns and gives texts, cells where a tone belongs to the word, and
+// the table of proofs, which a trial that goes on and one that is stored share.
 // Blanks that must not be broken are layout's. The figures are printed by unit.
 //
 // It decides no verdict and makes no sentence about a run: report does.
@@ -12,10 +13,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/compare"
 	"hakaru/internal/layout"
 	"hakaru/internal/redact"
 	"hakaru/internal/unit"
@@ -87,15 +90,28 @@ func bounds(ratio, low, high float64) string {
 	return layout.Whole(bare(low) + " to " + bare(high))
 }
 
+// HasInterval reports whether there were enough values for an interval.
+func HasInterval(c *hakaru.Comparison) bool { return c.Low > 0 && c.High > 0 }
+
 // Change prints a comparison as a figure with its interval.
 func Change(c *hakaru.Comparison) string {
-	if c.Blocks == 0 {
+	if c.Blocks == 0 || c.Ratio <= 0 {
 		return "-"
 	}
-	if Times(c) {
-		return layout.Whole(Factor(c.Ratio)+" times") + " (" + Interval(c) + ")"
+	interval := layout.Whole("no interval")
+	if HasInterval(c) {
+		interval = Interval(c)
 	}
-	return layout.Whole(unit.Change(c.Ratio)) + " (" + Interval(c) + ")"
+	if Times(c) {
+		return layout.Whole(Factor(c.Ratio)+" times") + " (" + interval + ")"
+	}
+	return layout.Whole(unit.Change(c.Ratio)) + " (" + interval + ")"
+}
+
+// CannotAct reports whether a pair is not judged because what differs cannot act
+// within a trial: more data would not help.
+func CannotAct(c *hakaru.Comparison) bool {
+	return slices.ContainsFunc(c.Warnings, func(w hakaru.Warning) bool { return w.Code == compare.WarnCannotAct })
 }
 
 // Verdict words a judged comparison.
@@ -107,6 +123,9 @@ func Verdict(c *hakaru.Comparison) layout.Cell {
 		return layout.Cell{Text: "worse", Tone: layout.Bad}
 	case hakaru.Same:
 		return layout.Cell{Text: "no difference that matters (" + bounds(c.Ratio, c.SameLow, c.SameHigh) + ")"}
+	}
+	if CannotAct(c) {
+		return layout.Cell{Text: "not judged: it cannot act", Tone: layout.Doubtful}
 	}
 	text := "not enough data"
 	if c.MoreBlocks > 0 {
@@ -137,6 +156,16 @@ func VoidReason(r hakaru.VoidReason) string {
 		return words
 	}
 	return string(r)
+}
+
+// figures are what differs between messages that say the same of several trials:
+// numbers with their units, and what stands in brackets.
+var figures = regexp.MustCompile(`\([^()]*\)|(?:\d+(?:[.,]\d+)*(?:[ \x{a0}]?(?:%|(?:ns|µs|us|ms|s|min|h|[kMGTKi]*B)\b))?[ \x{a0}]?)+`)
+
+// Likeness is the same for warnings that say the same with other figures: they
+// are one doubt.
+func Likeness(w hakaru.Warning) string {
+	return w.Code + ": " + figures.ReplaceAllString(w.Message, "#")
 }
 
 // Plural gives the form of a word that goes with so many names.
