@@ -92,8 +92,11 @@ func TestAttachedBesideStarted(t *testing.T) {
 			{Service: "front", Setting: "a", Asked: "1", Kind: "processes", Equals: "1"},
 			{Service: "front", Setting: "b", Asked: "fib", Kind: "http", Argument: "http://" + address + "/", Contains: "fib"},
 			{Service: "front", Setting: "c", Asked: "begins", Kind: "log", Argument: "begins"},
+			// The copy has it, and so has what apply made of it, which nobody has read.
+			{Service: "front", Setting: "d", Asked: "to", Kind: "file", Contains: "to "},
+			{Service: "front", Setting: "d", Asked: "to", Kind: "file", Argument: filepath.Join(dir, "live.conf"), Contains: "to "},
 		}, hakaru.AtReady)
-		for i, want := range []hakaru.Held{hakaru.Yes, hakaru.Yes, hakaru.NotProved} {
+		for i, want := range []hakaru.Held{hakaru.Yes, hakaru.Yes, hakaru.NotProved, hakaru.NotProved, hakaru.No} {
 			if proofs[i].Holds != want {
 				t.Errorf("proof %+v, want %s", proofs[i], want)
 			}

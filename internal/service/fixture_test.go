@@ -74,6 +74,12 @@ func fixture(mode string) int {
 			return 1
 		}
 		return 0
+	case "helpers": // another program, beside it
+		for range 2 {
+			if err := exec.Command("sleep", "600").Start(); err != nil {
+				return 1
+			}
+		}
 	case "workers": // a master with children, which outlive it
 		for range 2 {
 			child := exec.Command(os.Args[0])

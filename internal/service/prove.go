@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -33,14 +34,25 @@ func (s *Stack) Prove(ctx context.Context, asks []hakaru.Ask, when hakaru.Moment
 		if !s.due(ask, when) {
 			continue
 		}
-		// Only at readiness is there time to ask again: under load every look
-		// costs the CPU that is being measured.
-		proofs = append(proofs, s.proveOne(ctx, ask, when, when == hakaru.AtReady && !ask.Absent, foreign))
+		proofs = append(proofs, s.proveOne(ctx, ask, when, again(ask, when), foreign))
 	}
 	return proofs
 }
 
-func (s *Stack) proveOne(ctx context.Context, ask hakaru.Ask, when hakaru.Moment, again bool, foreign func(string) error) hakaru.Proof {
+// again says until when to ask. Only at readiness is there time for it: under load
+// every look costs the CPU that is being measured, so there only a number that
+// contradicts is looked at again, as the trial would be void by it anyway.
+func again(ask hakaru.Ask, when hakaru.Moment) proof.Again {
+	switch counted := ask.Kind == "processes" || ask.Kind == "threads"; {
+	case when == hakaru.AtReady && !ask.Absent:
+		return proof.UntilYes
+	case counted:
+		return proof.WhileNo
+	}
+	return proof.Once
+}
+
+func (s *Stack) proveOne(ctx context.Context, ask hakaru.Ask, when hakaru.Moment, again proof.Again, foreign func(string) error) hakaru.Proof {
 	p := hakaru.Proof{Service: ask.Service, Setting: ask.Setting, Asked: ask.Asked, When: when}
 	if ask.NotProof != "" {
 		p.Found = ask.NotProof
@@ -95,9 +107,10 @@ func (s *Stack) due(ask hakaru.Ask, when hakaru.Moment) bool {
 // subject is the unit as proofs see it.
 func (s *Stack) subject(u *unit) proof.Subject {
 	on := proof.Subject{
-		PID: u.group.Leader, Group: u.group, Dir: s.place.Dir, Names: s.place.Names, Leased: s.isLease,
+		PID: u.group.Leader, Group: u.group, Dir: s.place.Dir, Names: s.place.Names, Attached: u.attached != nil,
 		SQL:     s.place.Names.Expand(u.spec.SQL),
 		Command: func(words []string) (*exec.Cmd, error) { return s.commandAs(u, words) },
+		Serving: func(all []kernel.Listener) []kernel.Listener { return s.serving(u, all) },
 	}
 	if u.out != nil {
 		on.Output = func() (string, bool) {
@@ -136,6 +149,30 @@ func (s *Stack) commandAs(u *unit, words []string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	return &exec.Cmd{Path: path, Args: words, Env: env, Dir: u.spec.Dir, SysProcAttr: &syscall.SysProcAttr{Credential: credential}}, nil
+}
+
+// serving picks from a unit's sockets those at which it was asked whether it is
+// ready, else those at leased addresses, else all of them.
+func (s *Stack) serving(u *unit, all []kernel.Listener) []kernel.Listener {
+	asked := func(l kernel.Listener) bool { return false }
+	if addr, ok := readyAddr(u.spec.Ready); ok {
+		inodes := kernel.Listening(all, addr)
+		at := func(l kernel.Listener) bool { return slices.Contains(inodes, l.Inode) }
+		// Of 0.0.0.0 and [::] beside it the latter has no connection over IPv4.
+		same := func(l kernel.Listener) bool { return at(l) && l.Addr.Addr().Is4() == addr.Addr().Unmap().Is4() }
+		if asked = at; slices.ContainsFunc(all, same) {
+			asked = same
+		}
+	} else if address := cmp.Or(listening(u.spec.Ready.Get), u.spec.Ready.Connect); address != "" {
+		network, file := splitAddress(address)
+		asked = func(l kernel.Listener) bool { return network == "unix" && l.Path == file }
+	}
+	for _, at := range []func(kernel.Listener) bool{asked, s.isLease} {
+		if some := slices.DeleteFunc(slices.Clone(all), func(l kernel.Listener) bool { return !at(l) }); len(some) > 0 {
+			return some
+		}
+	}
+	return all
 }
 
 func (s *Stack) isLease(l kernel.Listener) bool {

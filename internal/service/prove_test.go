@@ -1,12 +1,15 @@
 package service
 
 import (
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"hakaru"
 	"hakaru/internal/service/proof"
+	"hakaru/internal/watch/kernel"
 )
 
 // The proofs put to a running service.
@@ -78,13 +81,83 @@ func TestProofEnds(t *testing.T) {
 	defer timer.Stop()
 	select {
 	case proofs := <-done:
-		for _, p := range proofs {
-			if p.Holds != hakaru.No {
-				t.Errorf("%+v", p)
-			}
+		if len(proofs) != 1 || proofs[0].Holds != hakaru.No {
+			t.Errorf("%+v", proofs)
 		}
 	case <-timer.C:
 		t.Error("still proving")
 	}
 	down(t, s)
+}
+
+// What a service runs for its requests is not it: it counts for nothing, and
+// nothing that it has is the service's.
+func TestProveBesideHelpers(t *testing.T) {
+	both(t, func(t *testing.T, opt Options) {
+		s := mustUp(t, one(fixtureUnit("app", "helpers")), opt)
+		const yes, no, not = hakaru.Yes, hakaru.No, hakaru.NotProved
+		tests := []struct {
+			ask   hakaru.Ask
+			found string
+			holds hakaru.Held
+		}{
+			{hakaru.Ask{Kind: "processes", Asked: "1"}, "1, and 2 of other programs", yes},
+			{hakaru.Ask{Kind: "processes", Asked: "3"}, "1, and 2 of other programs; whether those count is not known", not},
+			{hakaru.Ask{Kind: "processes", Asked: "9"}, "1, and 2 of other programs", no},
+			{hakaru.Ask{Kind: "cmdline", Asked: "600"}, "which is not the program of the service", not},
+			{hakaru.Ask{Kind: "cmdline", Equals: "600", Absent: true}, "which is not the program of the service", not},
+			{hakaru.Ask{Kind: "cmdline", Contains: "-test.run"}, "-test.run", yes},
+			{hakaru.Ask{Kind: "environ", Argument: "NEITHER", Asked: "1"}, "not set", no},
+		}
+		var asks []hakaru.Ask
+		for _, tt := range tests {
+			asks = append(asks, tt.ask)
+		}
+		for i, p := range s.Prove(t.Context(), asks, hakaru.UnderLoad) {
+			if tt := tests[i]; !strings.Contains(p.Found, tt.found) || p.Holds != tt.holds {
+				t.Errorf("%+v:\n%+v\nwant %q, %v", tt.ask, p, tt.found, tt.holds)
+			}
+		}
+		down(t, s)
+	})
+}
+
+// Of several sockets that a service listens on those count to which the load
+// goes, as far as that is known.
+func TestServing(t *testing.T) {
+	list := []kernel.Listener{
+		{Addr: netip.MustParseAddrPort("0.0.0.0:80"), Inode: 1}, {Addr: netip.MustParseAddrPort("[::]:80"), Inode: 2},
+		{Addr: netip.MustParseAddrPort("127.0.0.1:8080"), Inode: 3}, {Addr: netip.MustParseAddrPort("127.0.0.1:9000"), Inode: 4},
+		{Path: "/run/app.sock", Inode: 5}, {Addr: netip.MustParseAddrPort("[::]:81"), Inode: 6},
+	}
+	for name, tt := range map[string]struct {
+		ready  hakaru.Ready
+		leased uint16
+		want   []uint64
+	}{
+		"asked over IPv4":             {hakaru.Ready{Get: "http://127.0.0.1/"}, 9000, []uint64{1}},
+		"asked over IPv6":             {hakaru.Ready{Connect: "[::1]:80"}, 0, []uint64{2}},
+		"a socket of both":            {hakaru.Ready{Connect: "127.0.0.1:81"}, 0, []uint64{6}},
+		"asked at one address":        {hakaru.Ready{Connect: "tcp://localhost:8080"}, 0, []uint64{3}},
+		"asked at a socket":           {hakaru.Ready{Get: "http://unix:/run/app.sock:/fib"}, 9000, []uint64{5}},
+		"connected to a socket":       {hakaru.Ready{Connect: "unix:/run/app.sock"}, 9000, []uint64{5}},
+		"asked where it is not":       {hakaru.Ready{Connect: "127.0.0.1:1"}, 9000, []uint64{4}},
+		"known by its log and lease":  {hakaru.Ready{Log: "ready"}, 9000, []uint64{4}},
+		"nothing is known of it":      {hakaru.Ready{Log: "ready"}, 0, []uint64{1, 2, 3, 4, 5, 6}},
+		"asked by a name, not leased": {hakaru.Ready{Get: "http://app.example/"}, 0, []uint64{1, 2, 3, 4, 5, 6}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Stack{}
+			if tt.leased != 0 {
+				s.leases = append(s.leases, &lease{port: tt.leased})
+			}
+			var got []uint64
+			for _, l := range s.serving(&unit{spec: hakaru.Unit{Ready: tt.ready}}, list) {
+				got = append(got, l.Inode)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("sockets %v, want %v", got, tt.want)
+			}
+		})
+	}
 }

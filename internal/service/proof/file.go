@@ -24,11 +24,19 @@ const fileSize = 4 << 20
 // clock of a file system lags by as much (CONFIG_HZ is 100 at least).
 const startSlack = 20 * time.Millisecond
 
+// Copied is why the file that hakaru wrote for a service that something else
+// started shows nothing, whatever it holds.
+const Copied = "only hakaru's copy is known, not whether the service reads what apply made of it"
+
 // fileHolds looks into the files that were written for the unit, or at a path of
 // the machine. A file shows a setting to be in force only if the process can
 // have read it: it started after the file was last changed.
 func fileHolds(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	wantedPath := on.Names.Expand(ask.Argument)
+	inside := on.Dir != "" && strings.HasPrefix(filepath.Clean(wantedPath), filepath.Clean(on.Dir)+"/")
+	if on.Attached && (!filepath.IsAbs(wantedPath) || inside) {
+		return never(Copied+": {file: PATH} asks the file that it reads", "files written for the service")
+	}
 	var files []hakaru.File
 	for _, f := range on.Files {
 		if wantedPath == "" || f.Path == wantedPath || f.Path == filepath.Join(on.Dir, wantedPath) {
@@ -92,12 +100,12 @@ func readSince(on Subject, path string) (why string, holds hakaru.Held) {
 	if err := unix.Stat(path, &st); err != nil {
 		return fmt.Sprintf("look at %s: %v", path, err), hakaru.NotProved
 	}
-	pids, err := daemons(on)
+	c, err := castOf(on)
 	if err != nil {
 		return err.Error(), hakaru.NotProved
 	}
 	var starts []time.Time
-	for _, pid := range pids {
+	for _, pid := range c.daemons {
 		if at, err := startOf(pid); err == nil {
 			starts = append(starts, at)
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"hakaru"
 	"hakaru/internal/watch/kernel"
@@ -64,39 +65,27 @@ func matchValue(found string, ask hakaru.Ask) bool {
 }
 
 // matchCmdline looks for a flag (Argument) with the value wanted, or for the
-// text in the words, or for a word or a value after "=" that is the level.
-func matchCmdline(words []string, ask hakaru.Ask) (found string, ok bool) {
-	want := wanted(ask)
+// text in the words, or for a word or a value after "=" that is the level. An
+// error says why the words show nothing.
+func matchCmdline(words []string, title bool, ask hakaru.Ask) (found string, ok bool, err error) {
 	if ask.Argument != "" {
-		for i, w := range words {
-			value, joined := strings.CutPrefix(w, ask.Argument+"=")
-			switch {
-			case joined:
-			case w == ask.Argument && i+1 < len(words):
-				value = words[i+1]
-			case w == ask.Argument:
-				value = ""
-			// -w4: a short flag with its value.
-			case len(ask.Argument) == 2 && ask.Argument[0] == '-' && strings.HasPrefix(w, ask.Argument):
-				value = w[2:]
-			default:
-				continue
-			}
-			found = strings.TrimSpace(ask.Argument + " " + value)
-			if want == "" || matchValue(value, ask) || switchOn(want) && (value == "" || strings.HasPrefix(value, "-")) {
-				return found, true
-			}
-		}
-		if found == "" {
-			found = ask.Argument + " is not there"
-		}
-		return found, false
+		found, ok, err = matchFlag(words, ask)
+	} else {
+		found, ok = matchWords(words, ask)
 	}
-	if want == "" {
-		return shorten(strings.Join(words, " ")), false
+	// A title is prose: "worker 4" says nothing of a level that is 4.
+	said := ok && (ask.Argument != "" || strings.Contains(wanted(ask), " "))
+	if title && err == nil && !said {
+		err = fmt.Errorf("has written a title over its words: %s", shorten(strings.Join(words, " ")))
 	}
-	line := strings.Join(words, " ")
+	return found, ok, err
+}
+
+func matchWords(words []string, ask hakaru.Ask) (found string, ok bool) {
+	want, line := wanted(ask), strings.Join(words, " ")
 	switch {
+	case want == "":
+		return shorten(line), false
 	case ask.Equals != "" && strings.Contains(want, " "): // several words
 		if strings.Contains(" "+line+" ", " "+want+" ") {
 			return want, true
@@ -115,6 +104,44 @@ func matchCmdline(words []string, ask hakaru.Ask) (found string, ok bool) {
 		}
 	}
 	return shorten(line), false
+}
+
+// matchFlag judges by the last of several: most programs do, and "$@" of a
+// wrapper stands behind its own. Others take the first, or all.
+func matchFlag(words []string, ask hakaru.Ask) (found string, ok bool, err error) {
+	want := wanted(ask)
+	given, fit := 0, ""
+	for i, w := range words {
+		value, joined := strings.CutPrefix(w, ask.Argument+"=")
+		attached := false
+		switch {
+		case joined:
+		case w == ask.Argument && i+1 < len(words):
+			value = words[i+1]
+		case w == ask.Argument:
+			value = ""
+		// -w4: a short flag with its value.
+		case len(ask.Argument) == 2 && ask.Argument[0] == '-' && strings.HasPrefix(w, ask.Argument):
+			value, attached = w[2:], true
+		default:
+			continue
+		}
+		fits := want == "" || matchValue(value, ask) || switchOn(want) && (value == "" || strings.HasPrefix(value, "-"))
+		if attached && !fits && unicode.IsLetter([]rune(value)[0]) {
+			continue // -threshold is no -t
+		}
+		given++
+		if found, ok = strings.TrimSpace(ask.Argument+" "+value), fits; ok {
+			fit = found
+		}
+	}
+	switch {
+	case given == 0:
+		return ask.Argument + " is not there", false, nil
+	case !ok && fit != "":
+		return "", false, fmt.Errorf("has %s, and after it %s: which of them counts is not known", fit, found)
+	}
+	return found, ok, nil
 }
 
 // switchOn reports whether a level only says that a flag is given.
@@ -196,15 +223,6 @@ func askedNumber(ask hakaru.Ask) (int, error) {
 	return n + ask.Offset, nil
 }
 
-// matchCount compares a number of processes.
-func matchCount(count int, ask hakaru.Ask) (string, hakaru.Held) {
-	want, err := askedNumber(ask)
-	if err != nil {
-		return fmt.Sprintf("%d; %v", count, err), hakaru.NotProved
-	}
-	return strconv.Itoa(count), held(count == want, ask.Absent)
-}
-
 // matchThreads compares the threads of the process that has most of them.
 // Libraries and runtimes have threads of their own, so more than was asked for
 // is no proof in either direction.
@@ -230,7 +248,7 @@ func matchBacklog(listeners []kernel.Listener, somaxconn int, ask hakaru.Ask) (s
 	if err != nil {
 		return err.Error(), hakaru.NotProved
 	}
-	all := true
+	equal := 0
 	var parts []string
 	for _, l := range listeners {
 		name := l.Path
@@ -242,10 +260,16 @@ func matchBacklog(listeners []kernel.Listener, somaxconn int, ask hakaru.Ask) (s
 			part += ", cut by net.core.somaxconn"
 		}
 		parts = append(parts, part)
-		all = all && int64(l.Backlog) == int64(want)
+		if int64(l.Backlog) == int64(want) {
+			equal++
+		}
 	}
 	slices.Sort(parts)
-	return strings.Join(slices.Compact(parts), ", "), held(all, ask.Absent)
+	found := strings.Join(slices.Compact(parts), ", ")
+	if equal > 0 && equal < len(listeners) {
+		return found + "; which of them it is about is not known", hakaru.NotProved
+	}
+	return found, held(equal > 0, ask.Absent)
 }
 
 // matchHTTP compares a field of a JSON answer, or looks for the text in the
@@ -365,11 +389,18 @@ func matchLogCount(matches [][]string, cut bool, ask hakaru.Ask) (string, hakaru
 		different[m[len(m)-1]] = true
 	}
 	count := len(different)
-	found, holds := matchCount(count, ask)
-	if want, err := askedNumber(ask); cut && err == nil && count <= want {
+	found := strconv.Itoa(count)
+	want, err := askedNumber(ask)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%d; %v", count, err), hakaru.NotProved
+	case cut && count <= want:
 		return found + " in the part of the output that was kept", hakaru.NotProved
+	case count == 0 && want != 0 && !ask.Absent:
+		// It may be written to another place, or said in other words.
+		return "not there", hakaru.NotProved
 	}
-	return found, holds
+	return found, held(count == want, ask.Absent)
 }
 
 // matchRevision compares a commit that runs with the revision asked for. A
@@ -379,28 +410,6 @@ func matchRevision(commit string, ask hakaru.Ask) hakaru.Held {
 	want := strings.ToLower(strings.TrimSpace(wanted(ask)))
 	isCommit := len(want) >= 7 && len(want) <= len(commit) && strings.Trim(want, "0123456789abcdef") == ""
 	return held(!isCommit || strings.HasPrefix(strings.ToLower(commit), want), ask.Absent)
-}
-
-// sameSize compares a number of bytes with a size as MariaDB and memcached take
-// it: 64M is 64·1024·1024.
-func sameSize(found, want string) bool {
-	n, err := strconv.ParseFloat(strings.TrimSpace(found), 64)
-	want = strings.TrimSpace(want)
-	if err != nil || want == "" {
-		return false
-	}
-	i := strings.IndexByte("KMGTPE", want[len(want)-1]&^0x20)
-	if i < 0 {
-		return false
-	}
-	size, err := strconv.ParseFloat(want[:len(want)-1], 64)
-	return err == nil && n == size*float64(int64(1)<<(10*(i+1)))
-}
-
-// matchServerValue compares a value that a server tells of its own settings.
-func matchServerValue(found string, ask hakaru.Ask) hakaru.Held {
-	ok := matchValue(found, ask) || ask.Contains == "" && sameSize(found, wanted(ask))
-	return held(ok, ask.Absent)
 }
 
 // matchOutput compares what a command printed: a field of it where it is JSON,

@@ -3,10 +3,14 @@
 //
 // It takes a Subject, which is a unit that is up, and a hakaru.Ask; it gives
 // Evidence: what was found, where, and whether the ask holds by it. match.go
-// decides by what was read; the other files read: collect.go processes and
-// sockets, file.go files, answer.go, sql.go, stats.go and command.go what the
-// service answers, and why.go looks for the reason of a No. That nothing could
-// be read is NotProved, never an error: a trial goes on.
+// and server.go decide by what was read; the other files read: processes.go who
+// is there, collect.go processes and sockets, file.go files, answer.go, sql.go,
+// stats.go and command.go what the service answers, and why.go looks for the
+// reason of a No.
+//
+// A No voids the trial and a Yes is believed, so both are said only of what
+// cannot be otherwise. All else is NotProved with its reason, and so is what
+// could not be read, which is never an error: a trial goes on.
 //
 // It does not choose what to ask, and signals nothing but the command of an ask,
 // which it started itself.
@@ -22,12 +26,25 @@ import (
 	"hakaru/internal/watch/kernel"
 )
 
-// Limit is what one question may take. Until it is over, an answer that does
-// not hold can be asked for again: workers and threads come up after the first
-// right answer.
+// Limit is what one question may take, asked again or not.
 const (
 	Limit = 2 * time.Second
 	pause = 100 * time.Millisecond
+	// A person's command costs more than a look, and may leave something behind.
+	commandPause = Limit / 4
+)
+
+// Again says until when an answer that does not hold is asked for again.
+type Again uint8
+
+const (
+	Once Again = iota
+	// WhileNo: for a quarter of Limit, as long as it contradicts. A worker that is
+	// being replaced, or a program that was run for one request, is soon over.
+	WhileNo
+	// UntilYes: until Limit. Workers and threads come up after the first right
+	// answer.
+	UntilYes
 )
 
 // Subject is a unit that is up, and what of its stack a proof may need. Every
@@ -39,7 +56,12 @@ type Subject struct {
 	Files  []hakaru.File                  // as they were written for it
 	Dir    string                         // private directory of the stack
 	Names  hakaru.Names
-	Leased func(kernel.Listener) bool // whether a socket is at a leased address
+	// Attached: something else started it. What hakaru wrote for it was brought to
+	// it by a command of the person's, and may be anywhere.
+	Attached bool
+	// Serving picks the sockets that the load goes to from those of the unit, as
+	// far as that is known.
+	Serving func([]kernel.Listener) []kernel.Listener
 	// Foreign is an error where somebody who is not of this stack listens at an
 	// address of this machine: what answers there proves nothing.
 	Foreign func(address string) error
@@ -77,12 +99,12 @@ func unreadable(source string, err error) Evidence {
 	return Evidence{Found: err.Error(), Source: source}
 }
 
-// Seek puts one ask to the subject; with again, until it holds, cannot hold any
-// more, or the time is over.
-func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence {
+// Seek puts one ask to the subject, and again as that says, until it holds,
+// cannot hold any more, or the time is over.
+func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again Again) Evidence {
 	collect := map[string]func(context.Context, Subject, hakaru.Ask) Evidence{
 		"cmdline": cmdlines, "environ": environs, "maps": mapped,
-		"processes": processCount, "threads": threadCount, "backlog": backlogs,
+		"processes": new(attendance).count, "threads": threadCount, "backlog": backlogs,
 		"http": httpAnswer, "log": logged, "file": fileHolds,
 		"sql": sqlValue, "stats": statsValue, "command": commandOutput, "revision": revision,
 	}[ask.Kind]
@@ -91,8 +113,16 @@ func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence 
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	tick := time.NewTicker(pause)
+	every, within := pause, Limit
+	if ask.Kind == "command" {
+		every = commandPause
+	}
+	if again == WhileNo {
+		within = Limit / 4
+	}
+	tick, over := time.NewTicker(every), time.NewTimer(within)
 	defer tick.Stop()
+	defer over.Stop()
 	var last Evidence
 	for {
 		e := collect(ctx, on, ask)
@@ -100,11 +130,13 @@ func Seek(ctx context.Context, on Subject, ask hakaru.Ask, again bool) Evidence 
 			// An answer cut off by the time limit does not replace a whole one.
 			last = e
 		}
-		if !again || e.Holds == hakaru.Yes || e.lasts {
+		if again == Once || e.Holds == hakaru.Yes || e.lasts || again == WhileNo && e.Holds != hakaru.No {
 			return last
 		}
 		select {
 		case <-ctx.Done():
+			return last
+		case <-over.C:
 			return last
 		case <-tick.C:
 		}

@@ -36,11 +36,7 @@ func sqlValue(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	if err != nil {
 		return unreadable(source, whySQL(config, err))
 	}
-	holds := matchServerValue(value, ask)
-	if redact.Secret(ask.Setting) {
-		value = redact.Mask
-	}
-	return told(shorten(value), source, holds)
+	return byServer(value, source, ask)
 }
 
 // dataSource reads a data source name. The slash before the name of a database,

@@ -40,7 +40,7 @@ func statsValue(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	if err != nil {
 		return unreadable(source, err)
 	}
-	return told(shorten(value), command+" of "+address+", "+ask.Field, matchServerValue(value, ask))
+	return byServer(value, command+" of "+address+", "+ask.Field, ask)
 }
 
 func askStats(ctx context.Context, network, addr, key string) (value, command string, err error) {

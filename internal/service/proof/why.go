@@ -21,11 +21,11 @@ const preload = "LD_PRELOAD"
 
 // whyNotInEnviron says who of the unit had the variable.
 func whyNotInEnviron(on Subject, ask hakaru.Ask) string {
-	_, wrappers, err := roles(on)
+	c, err := castOf(on)
 	if err != nil {
 		return ""
 	}
-	for _, pid := range wrappers {
+	for _, pid := range c.wrappers {
 		env, err := environment(pid)
 		if err != nil {
 			continue
@@ -46,11 +46,12 @@ const clearers = "env -i, sudo and su - clear the environment"
 
 // whyNotMapped says why a library is not in the process.
 func whyNotMapped(on Subject, ask hakaru.Ask) string {
-	pids, wrappers, err := roles(on)
-	if err != nil || len(pids) == 0 {
+	c, err := castOf(on)
+	if err != nil || len(c.daemons) == 0 {
 		return ""
 	}
-	pid := pids[0]
+	own, _ := c.own()
+	pid := own[0]
 	exe := processPath(pid, "exe")
 	if static, err := staticallyLinked(exe); err == nil && static {
 		name, err := os.Readlink(exe)
@@ -69,7 +70,7 @@ func whyNotMapped(on Subject, ask hakaru.Ask) string {
 	}
 	value, set := variable(env, preload)
 	if !set {
-		for _, w := range wrappers {
+		for _, w := range c.wrappers {
 			if above, err := environment(w); err == nil {
 				if _, has := variable(above, preload); has {
 					return fmt.Sprintf("%s is in the environment of its wrapper, pid %d (%s), and not in its own: %s", preload, w, kernel.Describe(w), clearers)
@@ -155,10 +156,11 @@ func whichServes(on Subject, ask hakaru.Ask, e Evidence) Evidence {
 	if own == "" {
 		return e
 	}
-	pids, err := daemons(on)
+	c, err := castOf(on)
 	if err != nil {
 		return e
 	}
+	pids, _ := c.own()
 	for _, pid := range pids {
 		b, err := os.ReadFile(processPath(pid, "maps"))
 		if err != nil {

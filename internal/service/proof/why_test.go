@@ -135,12 +135,12 @@ func TestNever(t *testing.T) {
 		{hakaru.Ask{Kind: "command", Argument: "a | b"}, "the command line is more than one plain command"},
 		{hakaru.Ask{Kind: "sqll"}, `there is no proof by "sqll"`},
 	} {
-		e := Seek(t.Context(), Subject{}, tt.ask, true)
+		e := Seek(t.Context(), Subject{}, tt.ask, UntilYes)
 		if e.Found != tt.found || e.Holds != not || !e.lasts {
 			t.Errorf("%+v:\n%+v", tt.ask, e)
 		}
 	}
-	e := Seek(t.Context(), Subject{Commit: "4f2a9c11d0"}, hakaru.Ask{Kind: "revision", Asked: "main"}, true)
+	e := Seek(t.Context(), Subject{Commit: "4f2a9c11d0"}, hakaru.Ask{Kind: "revision", Asked: "main"}, UntilYes)
 	if e.Holds != yes || e.Found != "4f2a9c11d0" || e.Source != "checked out and built from git" {
 		t.Errorf("%+v", e)
 	}
