@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"hakaru/internal/textedit"
 )
 
 // marker is the line above what Put adds.
@@ -16,7 +18,7 @@ const marker = "# Set by hakaru:"
 type assignment struct {
 	pyStatement
 	name  string
-	value span
+	value textedit.Span
 }
 
 // assigns reads a statement as an assignment to one name: "name = value" or
@@ -54,11 +56,11 @@ func (s pyStatement) assigns(content string) (assignment, bool) {
 	if equals < 0 || equals == len(t)-1 || equals > 1 && s.text(content, 1) != ":" {
 		return assignment{}, false
 	}
-	return assignment{s, s.text(content, 0), span{t[equals+1].start, t[len(t)-1].end}}, true
+	return assignment{s, s.text(content, 0), textedit.Piece(t[equals+1].Start, t[len(t)-1].End)}, true
 }
 
 func (s pyStatement) text(content string, i int) string {
-	return content[s.tokens[i].start:s.tokens[i].end]
+	return content[s.tokens[i].Start:s.tokens[i].End]
 }
 
 // uses tells whether the statement names a variable: reads it, gives it a value
@@ -116,7 +118,7 @@ func putAssign(content string, names []string, value *string) (string, error) {
 		a, simple := s.assigns(content)
 		simple = simple && !s.indented && slices.Contains(names, a.name)
 		switch {
-		case simple && s.start >= ours && value != nil && spot == nil:
+		case simple && s.Start >= ours && value != nil && spot == nil:
 			spot = &a
 		case simple && a.lines > 1:
 			return "", fmt.Errorf("line %d: the assignment takes %d lines; make it one, or take it away", a.line, a.lines)
@@ -129,10 +131,10 @@ func putAssign(content string, names []string, value *string) (string, error) {
 	if used > 0 && value == nil {
 		return "", fmt.Errorf("line %d has it otherwise than in a plain assignment, so that it cannot be taken away", used)
 	}
-	var changes []change
+	var changes []textedit.Change
 	for _, a := range earlier {
-		if used == 0 || a.start >= ours {
-			changes = append(changes, change{a.span, ""})
+		if used == 0 || a.Start >= ours {
+			changes = append(changes, textedit.Change{Span: a.Span, Text: ""})
 		}
 	}
 	text := ""
@@ -140,12 +142,12 @@ func putAssign(content string, names []string, value *string) (string, error) {
 		text = names[0] + " = " + pyText(*value)
 	}
 	if spot != nil {
-		_, behind := cutEnding(content[spot.start:spot.end])
-		changes = append(changes, change{spot.span, text + behind})
-		slices.SortFunc(changes, func(a, b change) int { return a.start - b.start })
+		_, behind := textedit.CutEnding(content[spot.Start:spot.End])
+		changes = append(changes, textedit.Change{Span: spot.Span, Text: text + behind})
+		slices.SortFunc(changes, func(a, b textedit.Change) int { return a.Start - b.Start })
 	}
-	out := apply(content, changes)
-	ending := endingOf(content)
+	out := textedit.Apply(content, changes)
+	ending := textedit.Ending(content)
 	if value != nil && spot == nil {
 		if out != "" && out != byteOrderMark && !strings.HasSuffix(out, "\n") {
 			out += ending
@@ -176,10 +178,10 @@ func lastMarker(content string) int {
 // behind an offset.
 func onlyAssignments(content string, statements []pyStatement, from int) bool {
 	for _, s := range statements {
-		if s.end <= from {
+		if s.End <= from {
 			continue
 		}
-		if _, simple := s.assigns(content); s.start < from || !simple || s.indented || s.lines > 1 {
+		if _, simple := s.assigns(content); s.Start < from || !simple || s.indented || s.lines > 1 {
 			return false
 		}
 	}
@@ -324,7 +326,7 @@ func valueAssign(content string, names []string) (value string, found bool) {
 	names = pyNames(names)
 	for _, a := range assignments(content) {
 		if slices.Contains(names, a.name) {
-			value, found = pyValue(content[a.value.start:a.value.end]), true
+			value, found = pyValue(content[a.value.Start:a.value.End]), true
 		}
 	}
 	return value, found
@@ -333,8 +335,8 @@ func valueAssign(content string, names []string) (value string, found bool) {
 func keysAssign(content string) []Key {
 	var keys []Key
 	for _, a := range assignments(content) {
-		line, column := place(content, a.tokens[0].start)
-		keys = append(keys, Key{Name: a.name, Value: pyValue(content[a.value.start:a.value.end]), Line: line, Column: column})
+		line, column := textedit.Place(content, a.tokens[0].Start)
+		keys = append(keys, Key{Name: a.name, Value: pyValue(content[a.value.Start:a.value.End]), Line: line, Column: column})
 	}
 	return keys
 }

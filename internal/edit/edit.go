@@ -12,6 +12,8 @@ package edit
 import (
 	"fmt"
 	"strings"
+
+	"hakaru/internal/nginxconf"
 )
 
 // Edit is one setting to put in.
@@ -96,7 +98,7 @@ func (f File) put(content string, names []string, e Edit) (string, error) {
 	case MyCnf:
 		return f.putMyCnf(content, names, e.Value)
 	case Nginx:
-		return putNginx(content, names, e.Value, e.Context)
+		return nginxconf.Put(content, names, e.Value, e.Context)
 	case Assign:
 		return putAssign(content, names, e.Value)
 	}
@@ -135,7 +137,7 @@ func (f File) Value(content string, names []string) (string, bool) {
 	case MyCnf:
 		return f.valueMyCnf(content, names)
 	case Nginx:
-		return valueNginx(content, names, f.Context)
+		return nginxconf.Value(content, names, f.Context)
 	case Assign:
 		return valueAssign(content, names)
 	}
@@ -151,7 +153,11 @@ func (f File) Keys(content string) []Key {
 	case MyCnf:
 		return keysMyCnf(content)
 	case Nginx:
-		return keysNginx(content)
+		var keys []Key
+		for _, e := range nginxconf.Entries(content) {
+			keys = append(keys, Key{Name: e.Name, Value: e.Value, Section: e.Path, Line: e.Line, Column: e.Column})
+		}
+		return keys
 	case Assign:
 		return keysAssign(content)
 	}
@@ -166,7 +172,7 @@ func (f File) Relocate(content, path string) string {
 	case UWSGI:
 		return relocateUWSGI(content, path)
 	case Nginx:
-		return relocateNginx(content, path)
+		return nginxconf.Relocate(content, path)
 	}
 	return content
 }
@@ -179,7 +185,11 @@ func (f File) Includes(content string) []Include {
 	case MyCnf:
 		return includesMyCnf(content)
 	case Nginx:
-		return includesNginx(content)
+		var list []Include
+		for _, i := range nginxconf.Includes(content) {
+			list = append(list, Include{Path: i.Path, Line: i.Line})
+		}
+		return list
 	}
 	return nil
 }

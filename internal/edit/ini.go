@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hakaru/internal/textedit"
 )
 
 const blanks = " \t\r"
@@ -30,7 +32,7 @@ func (f File) readINI(lines []string) []iniLine {
 	guarded := false
 	for i, line := range lines {
 		r := &read[i]
-		body, _ := cutEnding(line)
+		body, _ := textedit.CutEnding(line)
 		if i == 0 && f.Style == INI {
 			body = strings.TrimPrefix(body, byteOrderMark)
 		}
@@ -45,7 +47,7 @@ func (f File) readINI(lines []string) []iniLine {
 			r.key = strings.TrimRight(key, blanks)
 			if equals {
 				// The blanks behind an equals sign that nothing follows are kept.
-				after, _ = cutEnding(line[r.column+len(key)+1:])
+				after, _ = textedit.CutEnding(line[r.column+len(key)+1:])
 				value := strings.TrimLeft(after, blanks)
 				r.separator = text[len(r.key):len(key)+1] + after[:len(after)-len(value)]
 				r.value, r.raw = f.iniValue(value)
@@ -122,7 +124,7 @@ func (f File) section() string {
 // behind it may override, is no place for a value: it goes, and the key is added
 // as if it were missing.
 func (f File) putINI(content string, names []string, value *string) string {
-	lines, ending, section := linesOf(content), endingOf(content), f.section()
+	lines, ending, section := textedit.Lines(content), textedit.Ending(content), f.section()
 	read := f.readINI(lines)
 	ours := func(r iniLine) bool { return r.section == section && slices.Contains(names, r.key) }
 
@@ -156,9 +158,9 @@ func (f File) putINI(content string, names []string, value *string) string {
 	var out []string
 	add := func() {
 		if at < 0 {
-			out = append(closed(out, ending), "["+section+"]"+ending)
+			out = append(textedit.Closed(out, ending), "["+section+"]"+ending)
 		}
-		out = append(closed(out, ending), names[0]+separator+f.iniText(*value)+ending)
+		out = append(textedit.Closed(out, ending), names[0]+separator+f.iniText(*value)+ending)
 		added = false
 	}
 	for i, line := range lines {
@@ -187,7 +189,7 @@ func (f File) putINI(content string, names []string, value *string) string {
 // valueINI returns the last value of a key in the section. Of uWSGI, one behind
 // a condition counts too: whether it holds is not known here.
 func (f File) valueINI(content string, names []string) (value string, found bool) {
-	for _, r := range f.readINI(linesOf(content)) {
+	for _, r := range f.readINI(textedit.Lines(content)) {
 		if r.section == f.section() && slices.Contains(names, r.key) {
 			value, found = r.value, true
 		}
@@ -197,7 +199,7 @@ func (f File) valueINI(content string, names []string) (value string, found bool
 
 func (f File) keysINI(content string) []Key {
 	var keys []Key
-	for i, r := range f.readINI(linesOf(content)) {
+	for i, r := range f.readINI(textedit.Lines(content)) {
 		if r.key != "" {
 			keys = append(keys, Key{Name: r.key, Value: r.value, Section: r.section, Line: i + 1, Column: r.column + 1})
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"hakaru/internal/textedit"
 )
 
 // cnfLine is one line of an option file.
@@ -12,9 +14,9 @@ type cnfLine struct {
 	group   string
 	name    string // empty: no setting
 	value   string
-	bare    bool // no equals sign: switched on
-	column  int  // of the name in the line, from 0
-	body    span // of the setting in the line, without the comment behind it
+	bare    bool          // no equals sign: switched on
+	column  int           // of the name in the line, from 0
+	body    textedit.Span // of the setting in the line, without the comment behind it
 	between string
 	header  bool
 	include *Include
@@ -53,14 +55,14 @@ func readMyCnf(lines []string) ([]cnfLine, error) {
 			raw := cnfTrim(after)
 			r.value = cnfUnquote(raw)
 			if equals {
-				after, _ = cutEnding(after)
+				after, _ = textedit.CutEnding(after)
 				lead := len(after) - len(cnfTrimLeft(after))
 				if raw == "" {
 					lead = min(lead, 1) // the others stand before the comment
 				}
 				r.between = text[len(r.name):len(name)+1] + after[:lead]
 			}
-			r.body = span{r.column, r.column + len(r.name) + len(r.between) + len(raw)}
+			r.body = textedit.Piece(r.column, r.column+len(r.name)+len(r.between)+len(raw))
 		}
 		r.group = group
 		read = append(read, r)
@@ -207,7 +209,7 @@ func (f File) inGroups(group string) bool {
 // its own at the end, which wins over all that is drawn in. Earlier lines in the
 // server's groups go; other groups (client) are left alone.
 func (f File) putMyCnf(content string, names []string, value *string) (string, error) {
-	lines, ending := linesOf(content), endingOf(content)
+	lines, ending := textedit.Lines(content), textedit.Ending(content)
 	read, err := readMyCnf(lines)
 	if err != nil {
 		return "", err
@@ -247,11 +249,11 @@ func (f File) putMyCnf(content string, names []string, value *string) (string, e
 			if r.bare {
 				between = " = "
 			}
-			text, behind := cnfText(*value), line[r.body.end:]
+			text, behind := cnfText(*value), line[r.body.End:]
 			if text != "" && strings.HasPrefix(behind, "#") {
 				behind = " " + behind
 			}
-			out = append(out, line[:r.body.start]+name+between+text+behind)
+			out = append(out, line[:r.body.Start]+name+between+text+behind)
 		default:
 			continue
 		}
@@ -264,13 +266,13 @@ func (f File) putMyCnf(content string, names []string, value *string) (string, e
 	}
 	added := names[0] + " = " + cnfText(*value) + ending
 	if lastHeader >= 0 && lastHeader > lastInclude && strings.EqualFold(read[lastHeader].group, f.Sections[0]) {
-		return strings.Join(slices.Insert(closed(out, ending), end, added), ""), nil
+		return strings.Join(slices.Insert(textedit.Closed(out, ending), end, added), ""), nil
 	}
-	return strings.Join(append(closed(out, ending), "["+f.Sections[0]+"]"+ending, added), ""), nil
+	return strings.Join(append(textedit.Closed(out, ending), "["+f.Sections[0]+"]"+ending, added), ""), nil
 }
 
 func (f File) valueMyCnf(content string, names []string) (value string, found bool) {
-	read, _ := readMyCnf(linesOf(content)) // what the server refuses has no value behind the mistake
+	read, _ := readMyCnf(textedit.Lines(content)) // what the server refuses has no value behind the mistake
 	for _, r := range read {
 		if r.name == "" || !f.inGroups(r.group) {
 			continue
@@ -284,7 +286,7 @@ func (f File) valueMyCnf(content string, names []string) (value string, found bo
 
 func keysMyCnf(content string) []Key {
 	var keys []Key
-	read, _ := readMyCnf(linesOf(content)) // the keys before the mistake, as Keys promises
+	read, _ := readMyCnf(textedit.Lines(content)) // the keys before the mistake, as Keys promises
 	for i, r := range read {
 		if r.name != "" {
 			keys = append(keys, Key{Name: r.name, Value: r.value, Section: r.group, Line: i + 1, Column: r.column + 1})
@@ -295,7 +297,7 @@ func keysMyCnf(content string) []Key {
 
 func includesMyCnf(content string) []Include {
 	var all []Include
-	read, _ := readMyCnf(linesOf(content)) // as keysMyCnf
+	read, _ := readMyCnf(textedit.Lines(content)) // as keysMyCnf
 	for _, r := range read {
 		if r.include != nil {
 			all = append(all, *r.include)

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"hakaru/internal/textedit"
 )
 
 // pyToken is one token of a Python text: a name, a string, or something else (a
 // number, an operator).
 type pyToken struct {
-	span
+	textedit.Span
 	kind pyKind
 }
 
@@ -24,10 +26,10 @@ const (
 // pyStatement is a logical line: what Python reads as one, over brackets and
 // backslashes.
 type pyStatement struct {
-	span             // from the indentation to behind the newline
-	line, lines int  // where it begins, from 1, and how many it takes
-	indented    bool // it belongs to a def, an if, …
-	tokens      []pyToken
+	textedit.Span      // from the indentation to behind the newline
+	line, lines   int  // where it begins, from 1, and how many it takes
+	indented      bool // it belongs to a def, an if, …
+	tokens        []pyToken
 }
 
 // pyScan cuts a Python text into logical lines and tokens (Python Language
@@ -42,7 +44,7 @@ func pyScan(content string) ([]pyStatement, error) {
 		at = len(byteOrderMark)
 	}
 	for at < len(content) {
-		s := pyStatement{span: span{start: at}, line: line}
+		s := pyStatement{Span: textedit.Span{Start: at}, line: line}
 		s.indented = content[at] == ' ' || content[at] == '\t' || content[at] == '\f'
 		depth := 0
 	logical:
@@ -71,7 +73,7 @@ func pyScan(content string) ([]pyStatement, error) {
 				if !ok {
 					return all, fmt.Errorf("line %d: the string does not end", line)
 				}
-				s.tokens = append(s.tokens, pyToken{span{at, end}, pyString})
+				s.tokens = append(s.tokens, pyToken{textedit.Piece(at, end), pyString})
 				line += strings.Count(content[at:end], "\n")
 				at = end
 			case isPyLetter(c):
@@ -79,14 +81,14 @@ func pyScan(content string) ([]pyStatement, error) {
 				for end < len(content) && (isPyLetter(content[end]) || isDigit(content[end])) {
 					end++
 				}
-				s.tokens = append(s.tokens, pyToken{span{at, end}, pyName})
+				s.tokens = append(s.tokens, pyToken{textedit.Piece(at, end), pyName})
 				at = end
 			case isDigit(c) || c == '.' && at+1 < len(content) && isDigit(content[at+1]):
 				end := at + 1
 				for end < len(content) && (isPyLetter(content[end]) || isDigit(content[end]) || content[end] == '.') {
 					end++
 				}
-				s.tokens = append(s.tokens, pyToken{span{at, end}, pyOther})
+				s.tokens = append(s.tokens, pyToken{textedit.Piece(at, end), pyOther})
 				at = end
 			case c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\\':
 				at++
@@ -98,7 +100,7 @@ func pyScan(content string) ([]pyStatement, error) {
 				case ')', ']', '}':
 					depth = max(0, depth-1)
 				}
-				s.tokens = append(s.tokens, pyToken{span{at, end}, pyOther})
+				s.tokens = append(s.tokens, pyToken{textedit.Piece(at, end), pyOther})
 				at = end
 			}
 		}
@@ -106,7 +108,7 @@ func pyScan(content string) ([]pyStatement, error) {
 			return all, fmt.Errorf("line %d: a bracket is not closed", s.line)
 		}
 		if len(s.tokens) > 0 {
-			s.end, s.lines = at, line-s.line
+			s.End, s.lines = at, line-s.line
 			if at == len(content) && !strings.HasSuffix(content, "\n") {
 				s.lines++
 			}

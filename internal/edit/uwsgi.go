@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"hakaru/internal/textedit"
 )
 
 // opensGuard tells whether what follows this key of uWSGI counts under a
@@ -26,7 +28,7 @@ func drawsIn(key string) bool {
 
 func (f File) includesUWSGI(content string) []Include {
 	var all []Include
-	for i, r := range f.readINI(linesOf(content)) {
+	for i, r := range f.readINI(textedit.Lines(content)) {
 		if r.section == f.section() && (r.draws || r.key == "inherit") && r.value != "" {
 			all = append(all, Include{Path: r.value, Line: i + 1})
 		}

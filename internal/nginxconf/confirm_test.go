@@ -1,4 +1,4 @@
-package edit_test
+package nginxconf_test
 
 import (
 	"crypto/ecdsa"
@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"hakaru/internal/edit"
+	"hakaru/internal/nginxconf"
 )
 
 // replace makes several replacements, one after the other.
@@ -34,11 +34,11 @@ func nginxReads(dir, file string) (string, error) {
 // private puts all that nginx writes into one directory, by the editor itself.
 func private(t *testing.T, dir, content string) string {
 	t.Helper()
-	own := []edit.Edit{put("pid", dir+"/nginx.pid"), put("error_log", dir+"/error.log"), within("events", put("worker_aio_requests", "16"))}
+	own := []setting{put("pid", dir+"/nginx.pid"), put("error_log", dir+"/error.log"), within("events", put("worker_aio_requests", "16"))}
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		own = append(own, within("http", put(kind+"_temp_path", dir+"/"+kind)))
 	}
-	out, err := nginx.Put(strings.ReplaceAll(content, "@", dir), own)
+	out, err := putAll(strings.ReplaceAll(content, "@", dir), own)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +46,11 @@ func private(t *testing.T, dir, content string) string {
 }
 
 // nginx accepts every edited file of the table and shows what was put in.
-func TestPutNginxConfirm(t *testing.T) {
-	for name, c := range nginxTable {
+func TestPutConfirm(t *testing.T) {
+	for name, c := range table {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			edited, err := nginx.Put(c.content, c.edits)
+			edited, err := putAll(c.content, c.edits)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,18 +60,17 @@ func TestPutNginxConfirm(t *testing.T) {
 			if err != nil {
 				t.Fatalf("nginx refuses it: %v\n%s", err, out)
 			}
-			last := map[string]edit.Edit{}
+			last := map[string]setting{}
 			for _, e := range c.edits {
-				last[e.Names[0]] = e
+				last[e.name] = e
 			}
 			for name, e := range last {
-				f := edit.File{Style: edit.Nginx, Context: e.Context}
-				got, found := f.Value(out, e.Names)
+				got, found := nginxconf.Value(out, []string{name}, e.context)
 				switch {
-				case e.Value == nil && found:
+				case e.value == nil && found:
 					t.Errorf("%s was taken away; nginx reads %q", name, got)
-				case e.Value != nil && got != strings.ReplaceAll(*e.Value, "@", dir):
-					t.Errorf("%s was set to %q; nginx reads %q", name, *e.Value, got)
+				case e.value != nil && got != strings.ReplaceAll(*e.value, "@", dir):
+					t.Errorf("%s was set to %q; nginx reads %q", name, *e.value, got)
 				}
 			}
 		})
@@ -80,7 +79,7 @@ func TestPutNginxConfirm(t *testing.T) {
 
 // Where nginx looks for a relative path says whether Relocate has to care: in
 // the directory of the config file, or in its prefix.
-func TestRelocateNginxConfirm(t *testing.T) {
+func TestRelocateConfirm(t *testing.T) {
 	for _, directive := range []string{
 		"include", "ssl_certificate", "ssl_trusted_certificate", "ssl_client_certificate", "ssl_crl", "ssl_dhparam",
 		"ssl_password_file", "ssl_session_ticket_key", "ssl_stapling_file", "proxy_ssl_trusted_certificate", "proxy_ssl_crl",
@@ -129,7 +128,7 @@ func TestRelocateNginxConfirm(t *testing.T) {
 			if !beside && !strings.Contains(want, dir+"/none/such") {
 				t.Fatalf("nginx looks elsewhere:\n%s", want)
 			}
-			moved := nginx.Relocate(content, path)
+			moved := nginxconf.Relocate(content, path)
 			if (moved != content) != beside {
 				t.Errorf("beside the config file: %v; relocated:\n%s", beside, moved)
 			}
@@ -165,4 +164,11 @@ func certificate(t *testing.T) string {
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})) +
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }

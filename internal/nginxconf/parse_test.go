@@ -1,4 +1,4 @@
-package edit
+package nginxconf
 
 import (
 	"math/rand/v2"
@@ -28,9 +28,9 @@ func tokens(list []*directive, text func(word) string) []string {
 	return out
 }
 
-// FuzzNginx: nothing panics; what is read is within the text; written out with
+// FuzzParse: nothing panics; what is read is within the text; written out with
 // one blank between, it reads the same; what is put in is read back.
-func FuzzNginx(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "a b;", "# c\nhttp { server { listen 80; } }", "a \"b;{}\\\"\" 'c';", "a ${b}c{ d; }", "a \\; \\{;", "if ($a) { b; }", "a \"b\")c;",
 		"map $a $b { default 0; x 1; }", "a # c\n b;", "}", "{", "a", "a \"", "a '\\", "a;}", "\ufeffa b;\r\n", "x_by_lua_block { }", "a\tb\\tc;",
@@ -40,17 +40,17 @@ func FuzzNginx(f *testing.F) {
 	}
 	f.Add("http { x 1; }", "\"a;\" '{'")
 	f.Fuzz(func(t *testing.T, content, value string) {
-		top, err := parseNginx(content)
-		for _, k := range keysNginx(content) {
+		top, err := parse(content)
+		for _, k := range Entries(content) {
 			if lines := strings.Count(content, "\n") + 1; k.Line < 1 || k.Line > lines || k.Column < 1 {
 				t.Fatalf("%q stands at %d:%d of %d lines", k.Name, k.Line, k.Column, lines)
 			}
 		}
-		relocateNginx(content, "/a b/nginx.conf")
-		includesNginx(content)
+		Relocate(content, "/a b/nginx.conf")
+		Includes(content)
 		if err == nil {
-			raw := strings.Join(tokens(top, func(w word) string { return content[w.start:w.end] }), " ")
-			again, err := parseNginx(raw)
+			raw := strings.Join(tokens(top, func(w word) string { return content[w.Start:w.End] }), " ")
+			again, err := parse(raw)
 			if err != nil {
 				t.Fatalf("%q, written as %q: %v", content, raw, err)
 			}
@@ -60,25 +60,25 @@ func FuzzNginx(f *testing.F) {
 			}
 		}
 		for _, context := range []string{"", "http", "http.server"} {
-			file := File{Style: Nginx, Context: context}
-			edited, err := file.Put(content, []Edit{{Names: []string{"x"}, Value: &value, Context: context}})
+			x := []string{"x"}
+			edited, err := Put(content, x, &value, context)
 			if err != nil {
 				continue
 			}
-			if _, err := parseNginx(edited); err != nil {
+			if _, err := parse(edited); err != nil {
 				t.Fatalf("put %q into %q: %q: %v", value, content, edited, err)
 			}
-			if got, found := file.Value(edited, []string{"x"}); !found || got != strings.TrimSpace(value) {
+			if got, found := Value(edited, x, context); !found || got != strings.TrimSpace(value) {
 				t.Fatalf("put %q into %q of %q, got %q, read back %q, %v", value, context, content, edited, got, found)
 			}
-			if twice, _ := file.Put(edited, []Edit{{Names: []string{"x"}, Value: &value, Context: context}}); twice != edited {
+			if twice, _ := Put(edited, x, &value, context); twice != edited {
 				t.Fatalf("once %q, twice %q", edited, twice)
 			}
-			gone, err := file.Put(edited, []Edit{{Names: []string{"x"}, Context: context}})
+			gone, err := Put(edited, x, nil, context)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if found := settings(scopeOf(gone, context), []string{"x"}); len(found) > 0 {
+			if found := settings(scopeOf(gone, context), x); len(found) > 0 {
 				t.Fatalf("null left %d in %q", len(found), gone)
 			}
 		}
@@ -87,7 +87,7 @@ func FuzzNginx(f *testing.F) {
 
 // scopeOf returns what stands in a context.
 func scopeOf(content, context string) []*directive {
-	top, err := parseNginx(content)
+	top, err := parse(content)
 	if err != nil || context == "" {
 		return top
 	}
@@ -100,7 +100,7 @@ func scopeOf(content, context string) []*directive {
 
 // The lexer reads words as nginx does: nginx names a directive that it does not
 // know by what it made of the word.
-func TestNginxWordsConfirm(t *testing.T) {
+func TestWordsConfirm(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "nginx.conf")
 	random := rand.New(rand.NewPCG(3, 3))

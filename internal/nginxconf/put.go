@@ -1,9 +1,11 @@
-package edit
+package nginxconf
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"hakaru/internal/textedit"
 )
 
 // data tells whether the lines of a block are a table, and no directives.
@@ -60,19 +62,20 @@ func settings(list []*directive, names []string) []*directive {
 	return found
 }
 
-// putNginx sets one directive in the blocks of a context. Where it stands there,
+// Put returns content with one directive set in the blocks of a context ("" is the
+// top, "http.server" what it says); a nil value takes it away. Where it stands there,
 // it takes the value in its place; of several in one block (listen, add_header),
 // the first does and the others go. Where it stands in none of them, it is added
 // to the first, which is made if need be. Further in, where it would override
 // the value, it takes it too: the setting is to be this one.
-func putNginx(content string, names []string, value *string, context string) (string, error) {
-	top, err := parseNginx(content)
+func Put(content string, names []string, value *string, context string) (string, error) {
+	top, err := parse(content)
 	if err != nil {
 		return "", err
 	}
 	text := ""
 	if value != nil {
-		if text, err = nginxValue(names[0], *value); err != nil {
+		if text, err = valueText(names[0], *value); err != nil {
 			return "", err
 		}
 	}
@@ -86,7 +89,7 @@ func putNginx(content string, names []string, value *string, context string) (st
 		}
 	}
 
-	var changes []change
+	var changes []textedit.Change
 	first := map[*directive]bool{} // the blocks that have the setting
 	own := false                   // one of them is of the context itself
 	for _, d := range settings(scope, names) {
@@ -99,14 +102,14 @@ func putNginx(content string, names []string, value *string, context string) (st
 		changes = append(changes, replaced(content, d, names[0], text))
 	}
 	if value != nil && !own {
-		added, err := nginxAdded(content, top, blocks, context, names[0]+space(text)+text+";")
+		addition, err := added(content, top, blocks, context, names[0]+space(text)+text+";")
 		if err != nil {
 			return "", err
 		}
-		changes = append(changes, added)
-		slices.SortStableFunc(changes, func(a, b change) int { return a.start - b.start })
+		changes = append(changes, addition)
+		slices.SortStableFunc(changes, func(a, b textedit.Change) int { return a.Start - b.Start })
 	}
-	return apply(content, changes), nil
+	return textedit.Apply(content, changes), nil
 }
 
 func space(text string) string {
@@ -116,38 +119,38 @@ func space(text string) string {
 	return " "
 }
 
-// nginxValue checks that a value stays one: that it neither ends the directive
+// valueText checks that a value stays one: that it neither ends the directive
 // nor opens a block.
-func nginxValue(name, value string) (string, error) {
+func valueText(name, value string) (string, error) {
 	value = strings.TrimSpace(value)
 	text := name + space(value) + value + ";"
 	d, _, next, err := nextDirective(text, 0)
-	if err != nil || d == nil || d.block || next != len(text) || len(d.comments) > 0 || d.words[0].span != (span{0, len(name)}) {
+	if err != nil || d == nil || d.block || next != len(text) || len(d.comments) > 0 || d.words[0].Span != (textedit.Piece(0, len(name))) {
 		return "", fmt.Errorf("%s %s is not one directive of nginx.conf; what is special there (; { } # and quotes) has to stand in quotes", name, value)
 	}
 	return value, nil
 }
 
 // replaced gives a directive another value. Comments between its words stay.
-func replaced(content string, d *directive, name, value string) change {
-	start := d.words[0].start
+func replaced(content string, d *directive, name, value string) textedit.Change {
+	start := d.words[0].Start
 	var kept strings.Builder
 	for _, c := range d.comments {
-		kept.WriteString(" " + strings.TrimRight(content[c.start:c.end], "\r") + endingOf(content) + indentAt(content, start))
+		kept.WriteString(" " + strings.TrimRight(content[c.Start:c.End], "\r") + textedit.Ending(content) + indentAt(content, start))
 	}
-	if before := d.words[0].end; len(d.words) > 1 && len(d.comments) == 0 && name == content[start:before] {
-		between := content[before:d.words[1].start]
+	if before := d.words[0].End; len(d.words) > 1 && len(d.comments) == 0 && name == content[start:before] {
+		between := content[before:d.words[1].Start]
 		if value == "" {
 			between = ""
 		}
-		return change{span{start, d.end}, name + between + value + ";"}
+		return textedit.Replace(start, d.end, name+between+value+";")
 	}
-	return change{span{start, d.end}, name + space(value) + value + kept.String() + ";"}
+	return textedit.Replace(start, d.end, name+space(value)+value+kept.String()+";")
 }
 
 // without takes a directive away, with its line if there is nothing else in it.
-func without(content string, d *directive) change {
-	start, end := d.words[0].start, d.end
+func without(content string, d *directive) textedit.Change {
+	start, end := d.words[0].Start, d.end
 	lineStart := strings.LastIndexByte(content[:start], '\n') + 1
 	for end < len(content) && (content[end] == ' ' || content[end] == '\t') {
 		end++
@@ -157,19 +160,19 @@ func without(content string, d *directive) change {
 	if len(d.comments) > 0 { // they stay, each in a line of its own
 		var kept []string
 		for _, c := range d.comments {
-			kept = append(kept, strings.TrimRight(content[c.start:c.end], "\r"))
+			kept = append(kept, strings.TrimRight(content[c.Start:c.End], "\r"))
 		}
-		line := endingOf(content) + indentAt(content, start)
+		line := textedit.Ending(content) + indentAt(content, start)
 		text := strings.Join(kept, line)
 		if !ends {
 			text += line
 		}
-		return change{span{start, end}, text}
+		return textedit.Replace(start, end, text)
 	}
 	if strings.TrimLeft(content[lineStart:start], " \t") == "" && ends {
-		return change{span{lineStart, min(len(content), end+len(rest)+1)}, ""}
+		return textedit.Replace(lineStart, min(len(content), end+len(rest)+1), "")
 	}
-	return change{span{start, end}, ""}
+	return textedit.Replace(start, end, "")
 }
 
 // indentAt returns the blanks that the line of an offset begins with.
@@ -178,56 +181,56 @@ func indentAt(content string, offset int) string {
 	return line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 }
 
-// nginxAdded adds a directive at the start of a context's first block.
-func nginxAdded(content string, top, blocks []*directive, context, text string) (change, error) {
-	ending := endingOf(content)
+// added adds a directive at the start of a context's first block.
+func added(content string, top, blocks []*directive, context, text string) (textedit.Change, error) {
+	ending := textedit.Ending(content)
 	if context == "" {
 		at := 0
 		if len(top) > 0 { // behind the comments that a file begins with
-			at = strings.LastIndexByte(content[:top[0].words[0].start], '\n') + 1
-			return change{span{at, at}, text + ending}, nil
+			at = strings.LastIndexByte(content[:top[0].words[0].Start], '\n') + 1
+			return textedit.Replace(at, at, text+ending), nil
 		}
 		if content != "" && !strings.HasSuffix(content, "\n") {
 			text = ending + text
 		}
-		return change{span{len(content), len(content)}, text + ending}, nil
+		return textedit.Replace(len(content), len(content), text+ending), nil
 	}
 	if len(blocks) == 0 {
 		if strings.Contains(context, ".") {
-			return change{}, fmt.Errorf("there is no block %s in the file; it may stand in a file that is included", strings.ReplaceAll(context, ".", " > "))
+			return textedit.Change{}, fmt.Errorf("there is no block %s in the file; it may stand in a file that is included", strings.ReplaceAll(context, ".", " > "))
 		}
 		block := context + " {" + ending + "    " + text + ending + "}" + ending
 		if content != "" && !strings.HasSuffix(content, "\n") {
 			block = ending + block
 		}
-		return change{span{len(content), len(content)}, block}, nil
+		return textedit.Replace(len(content), len(content), block), nil
 	}
 	b := blocks[0]
-	outer := indentAt(content, b.words[0].start)
+	outer := indentAt(content, b.words[0].Start)
 	indent := outer + "    "
 	if strings.HasPrefix(outer, "\t") {
 		indent = outer + "\t"
 	}
 	if len(b.inner) > 0 {
-		first := b.inner[0].words[0].start
+		first := b.inner[0].words[0].Start
 		if !strings.Contains(content[b.opens:first], "\n") {
-			return change{span{b.opens, b.opens}, " " + text}, nil // all in one line
+			return textedit.Replace(b.opens, b.opens, " "+text), nil // all in one line
 		}
 		indent = indentAt(content, first)
 	}
 	line, _, several := strings.Cut(content[b.opens:], "\n")
 	if behind := strings.TrimSpace(line); several && (behind == "" || behind[0] == '#') {
 		at := b.opens + len(line) + 1
-		return change{span{at, at}, indent + text + ending}, nil
+		return textedit.Replace(at, at, indent+text+ending), nil
 	}
-	return change{span{b.opens, b.end - 1}, ending + indent + text + ending + outer}, nil
+	return textedit.Replace(b.opens, b.end-1, ending+indent+text+ending+outer), nil
 }
 
-// valueNginx returns what is written between name and semicolon, of the innermost
+// Value returns what is written between name and semicolon, of the innermost
 // directive, which is the one that counts there; of several of one depth, the
 // first. What an upstream has is its own, and counts where nothing else does.
-func valueNginx(content string, names []string, context string) (string, bool) {
-	top, _ := parseNginx(content) // as keysNginx
+func Value(content string, names []string, context string) (string, bool) {
+	top, _ := parse(content) // as Entries
 	scope := top
 	if context != "" {
 		scope = nil
@@ -263,27 +266,29 @@ func (d *directive) value(content string) string {
 		return ""
 	}
 	if len(d.comments) == 0 {
-		return content[d.words[1].start:d.words[len(d.words)-1].end]
+		return content[d.words[1].Start:d.words[len(d.words)-1].End]
 	}
 	var words []string
 	for _, w := range d.words[1:] {
-		words = append(words, content[w.start:w.end])
+		words = append(words, content[w.Start:w.End])
 	}
 	return strings.Join(words, " ")
 }
 
-func keysNginx(content string) []Key {
-	var keys []Key
-	top, _ := parseNginx(content) // the directives before the mistake, as Keys promises
+// Entries returns every directive but blocks and the lines of tables. Of a text that
+// nginx would refuse, it returns those before the mistake.
+func Entries(content string) []Entry {
+	var entries []Entry
+	top, _ := parse(content) // the directives before the mistake, as Entries promises
 	walk(top, func(d *directive) bool {
 		if d.outer != nil && d.outer.data() {
 			return false
 		}
 		if !d.block {
-			line, column := place(content, d.words[0].start)
-			keys = append(keys, Key{Name: d.name(), Value: d.value(content), Section: d.path(), Line: line, Column: column})
+			line, column := textedit.Place(content, d.words[0].Start)
+			entries = append(entries, Entry{Name: d.name(), Value: d.value(content), Path: d.path(), Line: line, Column: column})
 		}
 		return true
 	})
-	return keys
+	return entries
 }

@@ -1,21 +1,43 @@
-package edit
+// Package nginxconf reads nginx.conf as nginx does, and changes directives in it: what
+// was not to be changed (order, comments, layout, line endings) stays as it is.
+//
+// It takes a text and gives a text, or entries with their places. Whether nginx has a
+// directive, and whether a value is right, is not known here; no file is opened.
+package nginxconf
 
 import (
 	"fmt"
 	"strings"
+
+	"hakaru/internal/textedit"
 )
+
+// Entry is one directive as a file has it.
+type Entry struct {
+	Name   string
+	Value  string // what is written between name and semicolon
+	Path   string // of the blocks that it stands in: "http.server.location"
+	Line   int    // from 1
+	Column int    // of the name, in bytes, from 1
+}
+
+// Include is a file that a text draws in.
+type Include struct {
+	Path string // as written, maybe a pattern, relative to the directory of the file
+	Line int    // from 1
+}
 
 // word is one word of nginx.conf.
 type word struct {
-	span        // as written, quotes included
-	text string // what nginx makes of it
+	textedit.Span        // as written, quotes included
+	text          string // what nginx makes of it
 }
 
 // directive is one statement of nginx.conf: words up to a semicolon, or a block.
 type directive struct {
 	words    []word
-	comments []span // between its words
-	end      int    // behind the semicolon, or behind the brace that closes its block
+	comments []textedit.Span // between its words
+	end      int             // behind the semicolon, or behind the brace that closes its block
 	block    bool
 	opens    int // behind the brace that opens its block
 	inner    []*directive
@@ -33,11 +55,11 @@ func (d *directive) path() string {
 	return strings.Join(names, ".")
 }
 
-// parseNginx reads nginx.conf by the rules of ngx_conf_read_token (nginx,
+// parse reads nginx.conf by the rules of ngx_conf_read_token (nginx,
 // src/core/ngx_conf_file.c). What nginx would refuse is an error, and so are
 // blocks of Lua, whose braces follow other rules; the directives before it are
 // returned all the same.
-func parseNginx(content string) ([]*directive, error) {
+func parse(content string) ([]*directive, error) {
 	var top []*directive
 	var open *directive // the innermost block
 	add := func(d *directive) {
@@ -49,7 +71,7 @@ func parseNginx(content string) ([]*directive, error) {
 		}
 	}
 	wrong := func(at int, what string) error {
-		line, _ := place(content, at)
+		line, _ := textedit.Place(content, at)
 		return fmt.Errorf("line %d: %s", line, what)
 	}
 	for at := 0; ; {
@@ -65,14 +87,14 @@ func parseNginx(content string) ([]*directive, error) {
 			open = open.outer
 		case d == nil:
 			if open != nil {
-				return top, wrong(open.words[0].start, fmt.Sprintf("the block %s does not end", open.name()))
+				return top, wrong(open.words[0].Start, fmt.Sprintf("the block %s does not end", open.name()))
 			}
 			return top, nil
 		default:
 			add(d)
 			if d.block {
 				if strings.HasSuffix(d.name(), "_by_lua_block") {
-					return top, wrong(d.words[0].start, fmt.Sprintf("%s holds Lua, which cannot be read here; %s would do with the code in a file of its own", d.name(), strings.TrimSuffix(d.name(), "_block")+"_file"))
+					return top, wrong(d.words[0].Start, fmt.Sprintf("%s holds Lua, which cannot be read here; %s would do with the code in a file of its own", d.name(), strings.TrimSuffix(d.name(), "_block")+"_file"))
 				}
 				d.end = len(content) // until it is closed
 				open = d
@@ -86,14 +108,14 @@ func parseNginx(content string) ([]*directive, error) {
 func nextDirective(content string, at int) (d *directive, closes bool, next int, err error) {
 	d = &directive{}
 	wrong := func(at int, what string) error {
-		line, _ := place(content, at)
+		line, _ := textedit.Place(content, at)
 		return fmt.Errorf("line %d: %s", line, what)
 	}
 	quoted := false // the last word was: now only a blank, or what ends the directive
 	for at < len(content) {
 		c := content[at]
 		switch {
-		case isNginxBlank(c):
+		case isBlank(c):
 			quoted = false
 			at++
 			continue
@@ -108,7 +130,7 @@ func nextDirective(content string, at int) (d *directive, closes bool, next int,
 			return nil, false, at, wrong(at, fmt.Sprintf("unexpected %q behind a quoted word", c))
 		case c == '}':
 			if len(d.words) > 0 {
-				return nil, false, at, wrong(d.words[0].start, fmt.Sprintf(`%s ends without ";"`, d.name()))
+				return nil, false, at, wrong(d.words[0].Start, fmt.Sprintf(`%s ends without ";"`, d.name()))
 			}
 			return nil, true, at + 1, nil
 		case c == '#':
@@ -119,7 +141,7 @@ func nextDirective(content string, at int) (d *directive, closes bool, next int,
 				at = len(content)
 			}
 			if len(d.words) > 0 {
-				d.comments = append(d.comments, span{start, at})
+				d.comments = append(d.comments, textedit.Piece(start, at))
 			}
 			continue
 		}
@@ -129,15 +151,15 @@ func nextDirective(content string, at int) (d *directive, closes bool, next int,
 		}
 		quoted = content[at] == '"' || content[at] == '\''
 		d.words = append(d.words, w)
-		at = w.end
+		at = w.End
 	}
 	if len(d.words) > 0 {
-		return nil, false, at, wrong(d.words[0].start, fmt.Sprintf(`%s ends without ";"`, d.name()))
+		return nil, false, at, wrong(d.words[0].Start, fmt.Sprintf(`%s ends without ";"`, d.name()))
 	}
 	return nil, false, at, nil
 }
 
-func isNginxBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
 // nextWord reads one word. A quote counts at its start only; a backslash takes
 // the next character along; "${" does not open a block.
@@ -165,17 +187,17 @@ func nextWord(content string, at int) (word, bool) {
 			variable = true
 			continue
 		case quote != 0 && c == quote:
-			return word{span{at, i + 1}, nginxText(content[start:i])}, true
-		case quote == 0 && (isNginxBlank(c) || c == ';' || c == '{'):
-			return word{span{at, i}, nginxText(content[start:i])}, true
+			return word{textedit.Piece(at, i+1), textOf(content[start:i])}, true
+		case quote == 0 && (isBlank(c) || c == ';' || c == '{'):
+			return word{textedit.Piece(at, i), textOf(content[start:i])}, true
 		}
 		variable = false
 	}
 	return word{}, false
 }
 
-// nginxText reads the escapes of a word.
-func nginxText(raw string) string {
+// textOf reads the escapes of a word.
+func textOf(raw string) string {
 	if !strings.Contains(raw, `\`) {
 		return raw
 	}

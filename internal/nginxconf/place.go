@@ -1,22 +1,24 @@
-package edit
+package nginxconf
 
 import (
 	"slices"
 	"strings"
+
+	"hakaru/internal/textedit"
 )
 
-// relocateNginx makes absolute what nginx takes from the directory of its config
+// Relocate makes absolute what nginx takes from the directory of its config
 // file (ngx_conf_full_name with conf_prefix). What it takes from its prefix
 // (logs, pid, root, load_module) stays.
-func relocateNginx(content, path string) string {
+func Relocate(content, path string) string {
 	dir := path[:strings.LastIndexByte(path, '/')+1]
-	top, _ := parseNginx(content) // of what nginx would refuse, it names the mistake itself
+	top, _ := parse(content) // of what nginx would refuse, it names the mistake itself
 	scripts := false
 	walk(top, func(d *directive) bool {
 		scripts = scripts || d.name() == "js_path"
 		return true
 	})
-	var changes []change
+	var changes []textedit.Change
 	walk(top, func(d *directive) bool {
 		if d.block || len(d.words) < 2 || d.outer != nil && d.outer.data() && d.name() != "include" {
 			return true
@@ -30,11 +32,11 @@ func relocateNginx(content, path string) string {
 			return true
 		}
 		if relativePath(w.text) {
-			changes = append(changes, change{w.span, nginxPath(dir, content[w.start:w.end])})
+			changes = append(changes, textedit.Change{Span: w.Span, Text: pathIn(dir, content[w.Start:w.End])})
 		}
 		return true
 	})
-	return apply(content, changes)
+	return textedit.Apply(content, changes)
 }
 
 // relativePath tells whether a path is one, and relative. It is none where it
@@ -52,8 +54,8 @@ func relativePath(text string) bool {
 	return true
 }
 
-// nginxPath puts a directory before a path, which is as written.
-func nginxPath(dir, raw string) string {
+// pathIn puts a directory before a path, which is as written.
+func pathIn(dir, raw string) string {
 	quote := ""
 	if raw[0] == '"' || raw[0] == '\'' {
 		quote, raw = raw[:1], raw[1:len(raw)-1]
@@ -85,13 +87,13 @@ func besideConfig(name string) bool {
 	}, name)
 }
 
-// includesNginx returns the arguments of include, as nginx reads them.
-func includesNginx(content string) []Include {
+// Includes returns the arguments of include, as nginx reads them.
+func Includes(content string) []Include {
 	var all []Include
-	top, _ := parseNginx(content) // as keysNginx
+	top, _ := parse(content) // as Entries
 	walk(top, func(d *directive) bool {
 		if !d.block && d.name() == "include" && len(d.words) == 2 {
-			line, _ := place(content, d.words[0].start)
+			line, _ := textedit.Place(content, d.words[0].Start)
 			all = append(all, Include{Path: d.words[1].text, Line: line})
 		}
 		return true
