@@ -13,7 +13,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/campaign"
-	"hakaru/internal/experiment"
+	"hakaru/internal/doubt"
 	"hakaru/internal/hint"
 	"hakaru/internal/rehearsal"
 	"hakaru/internal/trial"
@@ -70,7 +70,7 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 		return err
 	}
 	for _, w := range doubts {
-		if w.Code != experiment.NothingToCompare { // one trial compares nothing anyway
+		if w.Code != doubt.NothingToCompare { // one trial compares nothing anyway
 			fmt.Fprintf(d.stderr, "hakaru: doubt: %s\n", w.Message)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/checkout"
+	"hakaru/internal/doubt"
 	"hakaru/internal/experiment"
 	"hakaru/internal/render"
 )
@@ -38,7 +39,7 @@ func revision(ctx context.Context) func(dir, name string) (string, error) {
 // doubtsOf is what is to be said of an experiment before time is spent on it.
 func doubtsOf(ctx context.Context, exp *hakaru.Experiment) ([]hakaru.Warning, error) {
 	differ, err := settingsDiffer(ctx, exp)
-	return append(experiment.Doubts(exp), differ...), err
+	return append(doubt.Of(exp), differ...), err
 }
 
 // settingsDiffer is the doubt that a version has a config file of its own: the

@@ -129,12 +129,10 @@ func (b *builder) checkKnown(k *kind.Kind, service *hakaru.Service, name, plain 
 	}
 }
 
-// maxRendered bounds how many combinations of variant and stratum are rendered
-// to look for mistakes; beyond it, every variant and every stratum is still.
-const maxRendered = 2000
-
 // checkRendering renders what would be run, so that what only shows in a variant
-// or stratum (a load of "{x}" connections where x is a word) is found now.
+// or stratum (a load of "{x}" connections where x is a word) is found now. Where
+// they are more than render.MaxRendered together, every variant and every stratum
+// is rendered still.
 func (b *builder) checkRendering() {
 	if b.doc.Load == nil && len(b.services) == 0 {
 		return
@@ -144,7 +142,7 @@ func (b *builder) checkRendering() {
 		b.renderMistake(err, hakaru.Variant{})
 		return
 	}
-	all := len(b.exp.Variants)*len(b.exp.Strata) <= maxRendered
+	all := len(b.exp.Variants)*len(b.exp.Strata) <= render.MaxRendered
 	for i, v := range b.exp.Variants {
 		for j, at := range b.exp.Strata {
 			if !all && i > 0 && j > 0 {
@@ -161,7 +159,7 @@ func (b *builder) checkRendering() {
 			for _, idle := range r.Idle() {
 				name := idle.Setting.FullName()
 				if idle.Off == "" {
-					b.Mistake(b.settingPlaces[name], "needs", idle.Why(), "set it as well, under base or in the variant")
+					b.Mistake(b.settingPlaces[name], "needs", idle.Why(), b.needsHint(idle))
 					continue
 				}
 				if b.exp.Variants[i].Idle == nil {
@@ -171,6 +169,32 @@ func (b *builder) checkRendering() {
 			}
 		}
 	}
+}
+
+// needsHint says what to do about a setting that does nothing without others. A
+// factor is not written under base: variants without it are left out, or it is in
+// the baseline.
+func (b *builder) needsHint(idle render.Idle) string {
+	service := b.serviceOf(idle.Setting.FullName())
+	if service == nil {
+		return ""
+	}
+	k, _ := b.kinds.Find(service.Kind)
+	for _, f := range b.exp.Factors {
+		_, plain := b.owner(f.Name)
+		if b.serviceOf(f.Name) != service || !slices.ContainsFunc(idle.Needs, func(need string) bool { return k.Same(need, plain) }) {
+			continue
+		}
+		on := slices.IndexFunc(f.Levels, func(s hakaru.Setting) bool { return s.Value != nil && !kind.Off(*s.Value) })
+		if on < 0 {
+			continue
+		}
+		if b.exp.Design.Method == hakaru.MethodOneAtATime {
+			return fmt.Sprintf("switch it on in what the others are compared with: baseline: {%s: %s}", f.Name, f.Levels[on].Level)
+		}
+		return fmt.Sprintf("leave such variants out: where: [\"%s || !%s\"]", f.Name, idle.Setting.FullName())
+	}
+	return "set it as well, under base or in the variant"
 }
 
 func (b *builder) renderMistake(err error, v hakaru.Variant) {

@@ -141,6 +141,7 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 	b.buildHosts()
 	b.buildLater()
 	b.checkNames()
+	b.checkAttached()
 	b.checkBuilds()
 	b.checkSettings()
 	b.checkStrays()
@@ -172,6 +173,9 @@ func (b *builder) written(path string) bool {
 // buildLater names the parts that are only understood, and the plain rest.
 func (b *builder) buildLater() {
 	b.exp.Allow = b.doc.Allow.Values()
+	if b.written("allow") {
+		b.Later(b.at("allow"), "allow is not built yet")
+	}
 	if b.doc.Capture.Set {
 		b.Later(b.at("capture"), "capture is not built yet")
 	}

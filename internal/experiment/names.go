@@ -77,31 +77,46 @@ func (b *builder) checkNames() {
 		}
 	}
 	b.checkUse()
+	b.checkValues()
 	b.checkOnly()
 }
 
 func article(what string) string { return "a " + what }
 
-// checkUse looks at the names in URLs and addresses, where a brace is never
-// meant as a brace, and for levels of the load that nothing uses.
-func (b *builder) checkUse() {
-	leased, settings := render.Leased(b.exp), render.SettingNames(b.exp)
-	known := func(name string) bool {
-		plain := strings.TrimSuffix(name, ".name")
-		_, param := b.exp.Params[name]
-		return leased[name] || settings[name] || settings[plain] || param || b.doc.At.Has(name) || b.doc.At.Has(plain)
-	}
+// isName reports whether something is called so that texts are filled with.
+func (b *builder) isName(name string) bool {
+	settings := render.SettingNames(b.exp)
+	return settings[name] || settings[strings.TrimSuffix(name, ".name")] || b.fillsValues(name)
+}
+
+// fillsValues reports whether the value of a setting may be filled with a name.
+func (b *builder) fillsValues(name string) bool {
+	_, param := b.exp.Params[name]
+	return param || render.Leased(b.exp)[name] || b.doc.At.Has(name) || b.doc.At.Has(strings.TrimSuffix(name, ".name"))
+}
+
+// fillers are the names that values may be filled with, but for parts of addresses.
+func (b *builder) fillers() []string {
 	var all []string
-	for name := range leased {
-		if !strings.HasPrefix(name, "hakaru.") && !strings.Contains(name, ".") {
+	for name := range render.Leased(b.exp) {
+		if !strings.Contains(name, ".") {
 			all = append(all, name)
 		}
 	}
-	all = slices.Concat(all, b.doc.At.Keys, b.doc.Params.Keys, slices.Collect(maps.Keys(settings)))
+	all = slices.Concat(all, b.doc.At.Keys, b.doc.Params.Keys)
+	slices.Sort(all)
+	return all
+}
+
+// checkUse looks at the names in URLs and addresses, where a brace is never
+// meant as a brace, in commands, where it may be, and for levels of the load that
+// nothing uses.
+func (b *builder) checkUse() {
+	all := slices.AppendSeq(b.fillers(), maps.Keys(render.SettingNames(b.exp)))
 	slices.Sort(all)
 	check := func(t grammar.Text, what string) {
 		for _, name := range render.Mentioned(t.Value) {
-			if known(name) {
+			if b.isName(name) {
 				continue
 			}
 			fix := "declare it: ports: [" + name + "]"
@@ -111,11 +126,35 @@ func (b *builder) checkUse() {
 			b.Mistake(t.At, "unknown-name", fmt.Sprintf("%s: nothing is called {%s}", what, name), fix)
 		}
 	}
-	for i := range b.services {
-		if ready := b.services[i].Ready; ready != nil {
-			check(ready.Get, "ready.get")
-			check(ready.Connect, "ready.connect")
+	// A command may have braces of its own: only what is nearly a name is a mistake,
+	// and the rest a doubt (internal/doubt).
+	command := func(t grammar.Text, what string, names ...string) {
+		for _, name := range render.Braces(t.Value) {
+			if b.isName(name) || slices.Contains(names, name) {
+				continue
+			}
+			if like := hint.Near(name, slices.Concat(all, names)); like != "" {
+				b.Mistake(t.At, "unknown-name", fmt.Sprintf("%s: nothing is called {%s}", what, name), "did you mean {"+like+"}?")
+			}
 		}
+	}
+	for i := range b.services {
+		doc := &b.services[i]
+		if doc.Ready != nil {
+			check(doc.Ready.Get, "ready.get")
+			check(doc.Ready.Connect, "ready.connect")
+		}
+		if doc.Attach != nil {
+			check(doc.Attach.Get, "attach.get")
+			check(doc.Attach.Connect, "attach.connect")
+		}
+		for _, c := range []struct {
+			text grammar.Text
+			what string
+		}{{doc.Apply, "apply"}, {doc.Restart, "restart"}, {doc.Undo, "undo"}} {
+			command(c.text, c.what, "file", "hakaru.dir", "hakaru.exe")
+		}
+		command(doc.Build, "build", "hakaru.exe")
 	}
 	if l := b.doc.Load; l != nil && l.HTTP != nil {
 		check(l.HTTP.URL, "load.http.url")
@@ -141,6 +180,37 @@ func (b *builder) checkUse() {
 	for i, name := range b.doc.At.Keys {
 		if len(used[name]) == 0 && b.doc.Load != nil {
 			b.Mistake(b.doc.At.Places[i], "not-used", fmt.Sprintf("at: nothing uses {%s}, so its levels would all be the same", name), "write {"+name+"} in the load")
+		}
+	}
+}
+
+// checkValues looks at the braces in values of settings. They are filled with
+// ports, sockets, params and levels of the load, never with another setting; what
+// is nothing's name would reach the program as it is.
+func (b *builder) checkValues() {
+	settings := render.SettingNames(b.exp)
+	done := map[string]bool{}
+	for _, name := range slices.Concat(b.varied, b.based) {
+		if done[name] || render.ReservedFactor(name) {
+			continue
+		}
+		done[name] = true
+		for _, s := range b.valuesOf(name) {
+			if s.Value == nil {
+				continue
+			}
+			for _, m := range render.Braces(*s.Value) {
+				at := b.valuePlaces[name][s.Level]
+				if b.fillsValues(m) {
+					continue
+				}
+				if settings[m] || settings[strings.TrimSuffix(m, ".name")] {
+					b.Mistake(at, "setting-in-value", fmt.Sprintf("%s: {%s} is a setting, and the value of a setting is not filled with another", name, m),
+						"write the value itself, or a name under params in both")
+				} else if like := hint.Near(m, b.fillers()); like != "" {
+					b.Mistake(at, "unknown-name", fmt.Sprintf("%s: nothing is called {%s}", name, m), "did you mean {"+like+"}?")
+				}
+			}
 		}
 	}
 }

@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"hakaru"
+	"hakaru/internal/doubt"
 	"hakaru/internal/experiment"
 	"hakaru/internal/grammar"
 	"hakaru/internal/render"
@@ -89,11 +92,19 @@ func TestReferenceExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	versions, err := os.ReadFile("../../docs/versions.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"../../docs/versions.md", "../../docs/attach.md"} {
+		more, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reference = append(reference, more...)
 	}
-	reference = append(reference, versions...)
+	read := func(name string) ([]byte, error) {
+		if filepath.Base(name) == "uwsgi.ini" {
+			return []byte("[uwsgi]\nhttp = :8080\nwsgi-file = app.py\nprocesses = 2\n"), nil
+		}
+		return []byte("[serve]\nlisten = 127.0.0.1:8080\n"), nil
+	}
 	schema := resolved(t)
 	blocks := fences.FindAllSubmatch(reference, -1)
 	if len(blocks) < 10 {
@@ -112,7 +123,7 @@ func TestReferenceExamples(t *testing.T) {
 		if !slices.Contains(keys, "load") {
 			src += "load:\n  http: {url: \"http://127.0.0.1:8080/\"}\n"
 		}
-		opt := experiment.Options{Dir: "/srv/test", Read: func(string) ([]byte, error) { return []byte("[serve]\nlisten = 127.0.0.1:8080\n"), nil }, Revision: options().Revision}
+		opt := experiment.Options{Dir: "/srv/test", Read: read, Revision: options().Revision}
 		exp, err := experiment.Parse(fmt.Sprintf("example-%d.yaml", i+1), []byte(src), opt)
 		if err != nil {
 			t.Errorf("example %d:\n%s\n%v", i+1, block[1], err)
@@ -121,10 +132,51 @@ func TestReferenceExamples(t *testing.T) {
 		if err := schema.Validate(asJSON(t, []byte(src))); err != nil {
 			t.Errorf("example %d and the schema:\n%s\n%v", i+1, block[1], err)
 		}
+		if doubts := doubt.Of(exp); slices.ContainsFunc(doubts, func(w hakaru.Warning) bool { return w.Code != doubt.NothingToCompare && w.Code != doubt.SameVersion }) {
+			t.Errorf("example %d is doubtful:\n%s\n%v", i+1, block[1], doubts)
+		}
 		for _, v := range exp.Variants {
 			if _, _, _, err := render.Trial(exp, v.Name, exp.Strata[0]); err != nil && len(exp.NotYet) == 0 {
 				t.Errorf("example %d: %v", i+1, err)
 			}
+		}
+	}
+}
+
+// The examples are right, and the three of uwsgi-fib are one experiment under three
+// loads: what is changed in one is changed in all.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	fib := map[string]*hakaru.Experiment{}
+	for _, path := range files {
+		src, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, err := filepath.Abs(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		exp, err := experiment.Parse(path, src, experiment.Options{Dir: dir, Read: os.ReadFile})
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		if len(exp.NotYet) > 0 {
+			t.Errorf("%s: %v", path, exp.NotYet)
+		}
+		if filepath.Base(dir) == "uwsgi-fib" {
+			// What may differ: the load, and what is made of the whole text.
+			exp.Load, exp.Name, exp.Design.Seed, exp.Sources = hakaru.Load{}, "", 0, exp.Sources[1:]
+			fib[filepath.Base(path)] = exp
+		}
+	}
+	for _, name := range []string{"ab.yaml", "wrk.yaml"} {
+		if diff := cmp.Diff(fib["hakaru.yaml"], fib[name]); diff != "" || fib[name] == nil {
+			t.Errorf("%s is not hakaru.yaml with another load:\n%s", name, diff)
 		}
 	}
 }

@@ -22,9 +22,6 @@ type UnknownRevision struct {
 func (e *UnknownRevision) Error() string { return e.Err.Error() }
 func (e *UnknownRevision) Unwrap() error { return e.Err }
 
-// workingTree is the level of git that stands for the working tree as it is.
-const workingTree = "."
-
 // buildVersions puts commits in the place of the names of versions. It is done
 // once, when the file is read: a branch may move while the run goes on, or until
 // it is resumed, and trials before and after would be of different programs. The
@@ -158,22 +155,3 @@ func (b *builder) checkBuilds() {
 		}
 	}
 }
-
-// sameVersion names levels of git that are the same commit.
-func sameVersion(exp *hakaru.Experiment) []hakaru.Warning {
-	var out []hakaru.Warning
-	for _, f := range exp.Factors {
-		for i, l := range f.Levels {
-			for _, other := range f.Levels[:i] {
-				if l.Name == render.Versions && l.Value != nil && other.Value != nil && *l.Value == *other.Value && *l.Value != workingTree {
-					out = append(out, hakaru.Warning{Code: SameVersion,
-						Message: fmt.Sprintf("%s and %s are the same commit %.12s: what differs between them is chance", other.Level, l.Level, *l.Value)})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// SameVersion is the code of a doubt: two levels are one commit.
-const SameVersion = "same_version"

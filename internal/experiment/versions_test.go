@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"hakaru"
 	"hakaru/internal/experiment"
 	"hakaru/internal/mistake"
 	"hakaru/internal/render"
@@ -125,23 +124,5 @@ func TestVersionMistakes(t *testing.T) {
 	}
 	if _, err := experiment.Parse("a.yaml", []byte("service: {run: ./app}\nfactors: {git: [main]}"+rest), experiment.Options{Dir: "/srv/test"}); err == nil {
 		t.Error("a version that nobody can look up is taken")
-	}
-}
-
-// Two names of one commit are said to be that.
-func TestSameVersion(t *testing.T) {
-	var asked []string
-	exp, err := experiment.Parse("a.yaml", []byte("service: {run: ./app}\nfactors: {git: [main, v1, faster, .]}"+rest), experiment.Options{Dir: "/srv/test", Revision: lookUp(&asked)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var said []hakaru.Warning
-	for _, w := range experiment.Doubts(exp) {
-		if w.Code == experiment.SameVersion {
-			said = append(said, w)
-		}
-	}
-	if len(said) != 1 || !strings.HasPrefix(said[0].Message, "main and v1 are the same commit aaaa") {
-		t.Errorf("%v", said)
 	}
 }

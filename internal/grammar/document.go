@@ -31,14 +31,14 @@ type Document struct {
 	Where     Texts          `json:"where,omitempty" jsonschema:"conditions that a variant must hold, such as processes * threads <= 64"`
 	Design    *Design        `json:"design,omitempty" jsonschema:"how much to measure"`
 	Hosts     *Hosts         `json:"hosts,omitempty" jsonschema:"where the service and the load run"`
-	Allow     Texts          `json:"allow,omitempty" jsonschema:"what hakaru may change outside"`
+	Allow     Texts          `json:"allow,omitempty" jsonschema:"what hakaru may change outside (not built yet)"`
 	Capture   Anything       `json:"capture,omitempty" jsonschema:"queries to record (not built yet)"`
 	Price     *Price         `json:"price,omitempty" jsonschema:"prices of machines (not built yet)"`
 }
 
 // Service is one program, under service or services.
 type Service struct {
-	Kind     Text       `json:"kind,omitempty" jsonschema:"what kind of program: serve, command; guessed from run where it is not given"`
+	Kind     Text       `json:"kind,omitempty" jsonschema:"the program that it is, one that hakaru knows (docs/kinds.md), or command; guessed from run where it is not given"`
 	Run      Words      `json:"run,omitempty" jsonschema:"the command, split into words as a shell would, without a shell"`
 	Dir      Text       `json:"dir,omitempty" jsonschema:"where it runs; the directory of the file where it is not given"`
 	Env      Settings   `json:"env,omitempty" jsonschema:"environment variables; null removes one"`
@@ -51,7 +51,7 @@ type Service struct {
 	User     Text       `json:"user,omitempty" jsonschema:"who it runs as"`
 	After    Texts      `json:"after,omitempty" jsonschema:"services that are started before it"`
 	Only     Dict[Text] `json:"only,omitempty" jsonschema:"factor: level; it is there in such variants only"`
-	Attach   *Ready     `json:"attach,omitempty" jsonschema:"the right answer of a service that something else starts"`
+	Attach   *Attach    `json:"attach,omitempty" jsonschema:"the right answer of a service that something else starts"`
 	Apply    Text       `json:"apply,omitempty" jsonschema:"command that brings {file}, the edited copy, into place"`
 	Restart  Text       `json:"restart,omitempty" jsonschema:"command that makes it count"`
 	Undo     Text       `json:"undo,omitempty" jsonschema:"command that puts everything back; run whatever happens"`
@@ -67,7 +67,17 @@ type Ready struct {
 	Body    Text     `json:"body,omitempty" jsonschema:"the answer contains it"`
 	Connect Text     `json:"connect,omitempty" jsonschema:"address that accepts a connection"`
 	Log     Text     `json:"log,omitempty" jsonschema:"the output contains it"`
-	Timeout Duration `json:"timeout,omitempty" jsonschema:"how long to wait; 30s where it is not given, under attach 1m"`
+	Timeout Duration `json:"timeout,omitempty" jsonschema:"how long to wait; 30s where it is not given"`
+}
+
+// Attach is the right answer of a service that something else starts, whose output
+// hakaru does not see.
+type Attach struct {
+	Get     Text     `json:"get,omitempty" jsonschema:"URL to ask"`
+	Status  Number   `json:"status,omitempty" jsonschema:"the status of the right answer; any 2xx where it is not given"`
+	Body    Text     `json:"body,omitempty" jsonschema:"the answer contains it"`
+	Connect Text     `json:"connect,omitempty" jsonschema:"address that accepts a connection"`
+	Timeout Duration `json:"timeout,omitempty" jsonschema:"how long each of the commands may take, and the right answer after them; 1m where it is not given"`
 }
 
 // Data is a service's data directory.

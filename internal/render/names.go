@@ -18,6 +18,12 @@ func Mentioned(text string) []string {
 	return hakaru.Placeholders(text, placeholder.MatchString)
 }
 
+// Braces returns the names between braces in a text that may have braces of its
+// own: the variables of a shell (${name}) are none of them.
+func Braces(text string) []string {
+	return Mentioned(strings.ReplaceAll(text, "${", "$"))
+}
+
 // Leased are the placeholders that the service host fills in: of ports and
 // sockets, and hakaru's own.
 func Leased(exp *hakaru.Experiment) map[string]bool {

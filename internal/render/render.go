@@ -53,6 +53,10 @@ type Mistake struct {
 
 func (e *Mistake) Error() string { return e.Message }
 
+// MaxRendered bounds how many combinations of variant and stratum are rendered to
+// look a whole experiment over.
+const MaxRendered = 2000
+
 // Renderer is what all renderings of an experiment share.
 type Renderer struct {
 	exp    *hakaru.Experiment

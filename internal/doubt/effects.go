@@ -1,4 +1,4 @@
-package experiment
+package doubt
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func effects(exp *hakaru.Experiment) []hakaru.Warning {
 	late := map[string]time.Duration{}        // by setting, the longest that any of its levels needs
 	implied := map[string]map[string]string{} // by setting, then by variant: what switches it on
 	var length time.Duration
-	for _, v := range exp.Variants[:min(len(exp.Variants), maxRendered)] {
+	for _, v := range exp.Variants[:min(len(exp.Variants), render.MaxRendered)] {
 		r, err := c.Rendering(v, exp.Strata[0])
 		if err != nil {
 			continue
