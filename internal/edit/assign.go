@@ -340,3 +340,19 @@ func keysAssign(content string) []Key {
 	}
 	return keys
 }
+
+// relocateAssign writes the path of the file in the place of __file__, by which a
+// Python file finds what is beside it. The __file__ of a module (os.__file__) is
+// its own.
+func relocateAssign(content, path string) string {
+	statements, _ := pyScan(content) // of what Python would refuse, it names the mistake itself
+	var changes []textedit.Change
+	for _, s := range statements {
+		for i, t := range s.tokens {
+			if t.kind == pyName && s.text(content, i) == "__file__" && (i == 0 || s.text(content, i-1) != ".") {
+				changes = append(changes, textedit.Change{Span: t.Span, Text: pyText(path)})
+			}
+		}
+	}
+	return textedit.Apply(content, changes)
+}

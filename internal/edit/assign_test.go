@@ -189,3 +189,17 @@ func TestKeysAssign(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// What is beside the file is found from a copy elsewhere too.
+func TestRelocateAssign(t *testing.T) {
+	for content, want := range map[string]string{
+		"import os\nhere = os.path.dirname(__file__)\n":      "import os\nhere = os.path.dirname(\"/srv/a \\\"b\\\"/gunicorn.conf.py\")\n",
+		"x = os.__file__\n# __file__\ny = '__file__'\nz = 1": "x = os.__file__\n# __file__\ny = '__file__'\nz = 1",
+		"f(__file__,\n  __file__) # __file__\n":              "f(\"/srv/a \\\"b\\\"/gunicorn.conf.py\",\n  \"/srv/a \\\"b\\\"/gunicorn.conf.py\") # __file__\n",
+		"x = 'open\n":                                        "x = 'open\n",
+	} {
+		if got := assign.Relocate(content, `/srv/a "b"/gunicorn.conf.py`); got != want {
+			t.Errorf("%q becomes %q, want %q", content, got, want)
+		}
+	}
+}

@@ -173,6 +173,8 @@ func (f File) Relocate(content, path string) string {
 		return relocateUWSGI(content, path)
 	case Nginx:
 		return nginxconf.Relocate(content, path)
+	case Assign:
+		return relocateAssign(content, path)
 	}
 	return content
 }

@@ -12,6 +12,9 @@ type Words struct {
 	True string // "--{name}": how a true is written, where not as the others
 	// Switches are the flags that take no value: the word behind one is not its.
 	Switches []string
+	// Programs are how command lines of the program begin ("python -m gunicorn"). What
+	// stands before one of them (taskset -c 0, nice -n 5) has flags of its own.
+	Programs []string
 	// Style is MyCnf where "-" and "_" are the same in names and --skip-x is --x
 	// switched off; empty: names are as they are written.
 	Style Style
@@ -54,7 +57,7 @@ func (w Words) Put(words []string, edits []Edit) ([]string, error) {
 			continue
 		}
 		if at < 0 {
-			at = endOfFlags(words)
+			at = w.endOfFlags(words)
 		}
 		words = slices.Insert(words, at, w.write(e.Names[0], *e.Value, truth)...)
 	}
@@ -81,10 +84,25 @@ func (w Words) write(name, value string, truth bool) []string {
 	return out
 }
 
+// own is where the words of the program itself begin: behind its name. Where that
+// is not among them, any word may be one.
+func (w Words) own(words []string) int {
+	for _, program := range w.Programs {
+		name := strings.Fields(program)
+		for i := 0; len(name) > 0 && i+len(name) <= len(words); i++ {
+			if words[i][strings.LastIndexByte(words[i], '/')+1:] == name[0] && slices.Equal(words[i+1:i+len(name)], name[1:]) {
+				return i + len(name)
+			}
+		}
+	}
+	return 0
+}
+
 // endOfFlags is where a flag can be added: before the bare "--" that ends them.
-func endOfFlags(words []string) int {
-	if i := slices.Index(words, "--"); i >= 0 {
-		return i
+func (w Words) endOfFlags(words []string) int {
+	own := w.own(words)
+	if i := slices.Index(words[own:], "--"); i >= 0 {
+		return own + i
 	}
 	return len(words)
 }
@@ -94,9 +112,9 @@ func endOfFlags(words []string) int {
 // have its value attached ("-w4").
 func (w Words) find(words, names []string, truth bool) []flag {
 	var found []flag
-	end := endOfFlags(words)
+	end := w.endOfFlags(words)
 	bare := truth || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(w.Switches, n) })
-	for i := 0; i < end; i++ {
+	for i := w.own(words); i < end; i++ {
 		f, ok := w.flagAt(words[i], names, bare)
 		if !ok {
 			continue
@@ -142,6 +160,9 @@ func (w Words) flagAt(text string, names []string, bare bool) (flag, bool) {
 }
 
 func isValue(word string) bool { return word == "-" || !strings.HasPrefix(word, "-") }
+
+// Count returns how often a command line has a setting.
+func (w Words) Count(words []string, names []string) int { return len(w.find(words, names, false)) }
 
 // Value returns what a command line says about a setting: the last flag of it,
 // "true" for one without a value.

@@ -15,6 +15,7 @@ var (
 	parted   = edit.Words{Flag: "--{name} {value}", True: "--{name}"}
 	single   = edit.Words{Flag: "-{name} {value}"}
 	server   = edit.Words{Flag: "--{name}={value}", Style: edit.MyCnf}
+	wrapped  = edit.Words{Flag: "--{name}={value}", Programs: []string{"memcached", "python3 -m gunicorn"}}
 )
 
 func TestPutWords(t *testing.T) {
@@ -49,6 +50,12 @@ func TestPutWords(t *testing.T) {
 		{parted, "memcached -vv -p 1", []edit.Edit{put("-v", "true")}, "memcached -vv -p 1 -v"},
 		{parted, "memcached -v -p 1", []edit.Edit{put("-v", "false")}, "memcached -p 1"},
 		{parted, "memcached -m64 -p 1", []edit.Edit{put("-m|memory-limit", "128")}, "memcached -m 128 -p 1"},
+
+		{wrapped, "taskset -c 0 /usr/bin/memcached -m 64", []edit.Edit{put("conn-limit|-c", "100")}, "taskset -c 0 /usr/bin/memcached -m 64 --conn-limit=100"},
+		{wrapped, "taskset -c 0 memcached -c 64", []edit.Edit{put("conn-limit|-c", "100")}, "taskset -c 0 memcached --conn-limit=100"},
+		{wrapped, "nice -n 5 -- python3 -m gunicorn app:app", []edit.Edit{put("x", "1"), put("m|-m", "2")}, "nice -n 5 -- python3 -m gunicorn app:app --x=1 --m=2"},
+		{wrapped, "memcached -c 64", []edit.Edit{put("conn-limit|-c")}, "memcached"},
+		{wrapped, "./my-own -c 64", []edit.Edit{put("conn-limit|-c", "100")}, "./my-own --conn-limit=100"},
 
 		{single, "java -threads 2 x", []edit.Edit{put("threads", "3")}, "java -threads 3 x"},
 
@@ -95,6 +102,7 @@ func TestValueWords(t *testing.T) {
 		{switched, "gunicorn --preload app", "preload", "true", true},
 		{switched, "gunicorn --log-file - app", "log-file", "-", true},
 		{switched, "gunicorn --workers -k x", "workers", "true", true},
+		{wrapped, "taskset -c 0 memcached", "conn-limit|-c", "", false},
 		{single, "java -threads=2", "threads", "2", true},
 		{single, "java --threads=2", "threads", "2", true},
 		{server, "mariadbd --skip-x_y", "x-y", "0", true},

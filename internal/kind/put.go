@@ -22,7 +22,7 @@ func (k *Kind) file() edit.File {
 }
 
 func (k *Kind) words(s Setting) edit.Words {
-	w := edit.Words{Flag: k.Edit.Flag, Switches: k.switches}
+	w := edit.Words{Flag: k.Edit.Flag, Switches: k.switches, Programs: k.Programs}
 	if k.Edit.File == edit.MyCnf {
 		w.Style = edit.MyCnf
 	}
