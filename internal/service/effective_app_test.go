@@ -139,7 +139,7 @@ func TestCommandInForce(t *testing.T) {
 func TestMariaDBInForce(t *testing.T) {
 	t.Parallel()
 	u := mariadb(t)
-	u.Files = []hakaru.File{{Path: "my.cnf", Content: "[mariadbd]\nmax_connections = 200000\nslow_query_log = ON\nkey_buffer_size = 16M\nsocket = {hakaru.dir}/sock\n[client]\nthread_cache_size = 7\n"}}
+	u.Files = []hakaru.File{{Path: "my.cnf", Content: "[mariadbd]\nmax_connections = 200000\nslow_query_log = ON\nkey_buffer_size = 16M\nconcurrent_insert = 2\nquery_cache_type = 2\ncharacter_set_server = utf8\nsql_mode = ANSI\noptimizer_switch = mrr=on\nlog_bin = mysql-bin\nthread_handling = one-thread-per-connection\nsocket = {hakaru.dir}/sock\n[client]\nthread_cache_size = 7\n"}}
 	u.SQL = "root@unix({hakaru.dir}/sock)/"
 	// The same server under other data sources.
 	source := func(service, sql string) hakaru.Unit {
@@ -174,7 +174,15 @@ func TestMariaDBInForce(t *testing.T) {
 		seen{ask("mariadbd", "show variables like 'slow_query_log'", "1"), "^ON$", "sql: ", yes},
 		seen{ask("mariadbd", global+"key_buffer_size", "16M"), "^16777216$", "sql: ", yes},
 		seen{ask("mariadbd", global+"key_buffer_size", "8M"), "^16777216$", "sql: ", no},
-		seen{hakaru.Ask{Service: "mariadbd", Kind: "sql", Argument: "select @@sql_mode", Contains: "STRICT_TRANS_TABLES"}, "STRICT_TRANS_TABLES", "sql: ", yes},
+		// In force, and told in other words: no contradiction.
+		seen{ask("mariadbd", global+"concurrent_insert", "2"), "^ALWAYS; it may be the server's word for it$", "sql: ", not},
+		seen{ask("mariadbd", global+"query_cache_type", "2"), "^DEMAND; it may be the server's word for it$", "sql: ", not},
+		seen{ask("mariadbd", global+"character_set_server", "utf8"), "^utf8mb3; it may be", "sql: ", not},
+		seen{ask("mariadbd", global+"sql_mode", "ANSI"), "ANSI_QUOTES,.*; it may be", "sql: ", not},
+		seen{ask("mariadbd", global+"optimizer_switch", "mrr=on"), "^index_merge=on,.*; it may be", "sql: ", not},
+		seen{ask("mariadbd", global+"log_bin", "mysql-bin"), "^1; it may be", "sql: ", not},
+		seen{hakaru.Ask{Service: "mariadbd", Kind: "sql", Argument: global + "thread_handling", Asked: "pool-of-threads", Exact: true}, "^one-thread-per-connection$", "sql: ", no},
+		seen{hakaru.Ask{Service: "mariadbd", Kind: "sql", Argument: "select @@sql_mode", Contains: "ANSI_QUOTES"}, "ANSI_QUOTES", "sql: ", yes},
 		seen{ask("mariadbd", "show variables like 'max_connection'", "1"), "the statement gives no row$", "sql: ", not},
 		seen{ask("mariadbd", global+"max_connection", "1"), "^the server has no such variable: Unknown system variable 'max_connection'$", "sql: ", not},
 		seen{ask("mariadbd", "selec 1", "1"), "^the server says: You have an error in your SQL syntax", "sql: ", not},
