@@ -7,7 +7,9 @@
 // naming of bottlenecks from the same figures will live here too.)
 //
 // Rules are asked in order of how much they explain: a service that died also
-// gave wrong answers, and a full accept queue also made the generator wait.
+// gave wrong answers, a full accept queue also made the generator wait, and where
+// others had the CPU a load program may fail for it. A rule that needs a counter
+// which was not read says nothing: what was not watched is not 0.
 package diagnose
 
 import (
@@ -34,6 +36,7 @@ const (
 	sharedWarn       = 0.80 // of the machine by service and generator together
 	throttledVoid    = 0.01 // of the window, summed over the service's CPUs
 	stolenWarn       = 0.05 // of the machine
+	cutWarn          = 0.01 // requests that a program was cut in, of its answers
 )
 
 // Facts is what is known of one trial.
@@ -45,12 +48,13 @@ type Facts struct {
 	Ended       []hakaru.Exit       // units that died or were replaced
 	Shared      bool                // generator and service may use the same CPUs
 	Program     *hakaru.ProgramSpec // that sent the load; nil: hakaru did
+	Services    []string            // that took part
 }
 
 // Void says why the trial does not count, or nil.
 func Void(f Facts) *hakaru.Void {
 	for _, rule := range []func(view) *hakaru.Void{
-		died, proofFailed, loadErrors, wrongAnswers, acceptQueue, programFailed, nothingCompleted, throttled, generator, others,
+		died, proofFailed, loadErrors, wrongAnswers, unwatched, acceptQueue, throttled, others, programFailed, nothingCompleted, generator,
 	} {
 		if void := rule(see(f)); void != nil {
 			return void
@@ -67,7 +71,11 @@ func Warnings(f Facts) []hakaru.Warning {
 		warnings = append(warnings, hakaru.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
 	if share, _ := v.generatorShare(); share >= generatorNear {
-		warn("generator_busy", "%s was %s busy: near its own limit", v.sender(), unit.Share(share))
+		unknown := ""
+		if !v.watched {
+			unknown = ", and whether the service was at its own is not known"
+		}
+		warn("generator_busy", "%s was %s busy: near its own limit%s", v.busy(share), unit.Share(share), unknown)
 	}
 	if share := v.othersShare(); share > othersWarn {
 		warn("others_busy", "other programs took %s of the machine's CPUs", unit.Share(share))
@@ -111,6 +119,7 @@ type view struct {
 	unnamed  uint64 // bad ones of no kind, as a load program of one's own counts them
 	kinds    map[hakaru.ErrorKind]uint64
 	services []string
+	watched  bool    // the CPU time of every service was read
 	cpus     float64 // of the machine
 }
 
@@ -140,6 +149,7 @@ func see(f Facts) view {
 			v.services = append(v.services, c.Of)
 		}
 	}
+	v.watched = !slices.ContainsFunc(f.Services, func(s string) bool { return !slices.Contains(v.services, s) })
 	v.cpus = v.total(hakaru.CounterCPUs, hakaru.OfHost)
 	return v
 }
@@ -187,22 +197,32 @@ func (v view) machineShare(cpuSeconds float64) float64 {
 
 // othersShare is what is neither the services' nor hakaru's: its agents are
 // taken off; the conductor, which handles two small messages every half second,
-// is not measured and in here.
+// is not measured and in here. 0 where a service was not watched, which cannot be
+// taken off.
 func (v view) othersShare() float64 {
+	if !v.watched {
+		return 0
+	}
 	return v.machineShare(v.cpu(hakaru.OfHost) - v.service().cpu - v.cpu(hakaru.OfGenerator) - v.cpu(hakaru.OfAgent))
 }
 
 // generatorShare is the share of its CPUs in which the generator ran or wanted
 // to: a generator that another program keeps from the CPU is as limited as one
-// that fills it. waited is the part of it that it spent waiting.
+// that fills it. waited is the part of it that it spent waiting. Of a program
+// whose busiest thread filled more of one CPU, that is the share: a command with
+// one thread is at its limit, however many CPUs it may use. (hakaru's own load
+// has no such thread: Go moves its work from one to another.)
 func (v view) generatorShare() (share, waited float64) {
-	cpus := v.total(hakaru.CounterCPUs, hakaru.OfGenerator)
-	if cpus == 0 || v.sending < hakaru.BucketWidth.Seconds() { // of less, start and end of a program are most
+	cpus, sent := v.total(hakaru.CounterCPUs, hakaru.OfGenerator), v.sentBuckets().Seconds()
+	if cpus == 0 || sent == 0 { // of less than a bucket, start and end of a program are most
 		return 0, 0
 	}
 	used, wait := v.whileSending(hakaru.CounterCPU), v.whileSending(hakaru.CounterWait)
-	share = (used + wait) / (cpus * v.sending)
-	return min(share, 1), min(wait/(cpus*v.sending), 1)
+	share, waited = (used+wait)/(cpus*sent), wait/(cpus*sent)
+	if hot := v.hotThread(); hot > share {
+		share = hot
+	}
+	return min(share, 1), min(waited, 1)
 }
 
 // serviceLimited reports whether the service itself was at a limit of the CPU:
@@ -328,6 +348,7 @@ func acceptQueue(v view) *hakaru.Void {
 	if counted && dropped > 0 {
 		return &hakaru.Void{
 			Reason:   hakaru.VoidAcceptQueue,
+			Foreign:  true,
 			Evidence: fmt.Sprintf("an accept queue overflowed: %.0f connection attempts dropped on this host (no counter per listener here, so it may have been another program's)", dropped),
 			Hint:     "raise the listen backlog of the service, or use fewer connections",
 		}
@@ -340,6 +361,29 @@ func (v view) counts(name string) bool {
 	return slices.ContainsFunc(v.Result.Counters, func(c hakaru.Counter) bool {
 		return c.Name == name && slices.Contains(v.services, c.Of)
 	})
+}
+
+// unwatched is a trial of which a part of the window was not watched: its figures
+// and the rules after this one would take what is missing for 0.
+func unwatched(v view) *hakaru.Void {
+	end, missing, all := v.Result.WarmUp+v.Result.Window, 0, 0
+	for _, b := range v.Result.Buckets {
+		if b.At+hakaru.BucketWidth > end {
+			break
+		}
+		all++
+		if len(b.Counters) < len(v.Result.Counters) {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	return &hakaru.Void{
+		Reason:   hakaru.VoidAgent,
+		Evidence: fmt.Sprintf("the agent of the service host watched %s only of the %s that the load took", unit.Duration(time.Duration(all-missing)*hakaru.BucketWidth), unit.Duration(time.Duration(all)*hakaru.BucketWidth)),
+		Hint:     "the machine was too busy, or the clocks of the two hosts differ",
+	}
 }
 
 func nothingCompleted(v view) *hakaru.Void {
@@ -356,7 +400,7 @@ func nothingCompleted(v view) *hakaru.Void {
 	return &hakaru.Void{
 		Reason:   hakaru.VoidNothingCompleted,
 		Evidence: evidence + v.firstSample(func(hakaru.ErrorKind) bool { return true }),
-		Hint:     "is " + v.loadKey() + ".url where the service listens? see the first bad answers: hakaru try FILE --variant " + v.Result.Variant,
+		Hint:     v.where() + " see the first bad answers: hakaru try FILE --variant " + v.Result.Variant,
 	}
 }
 
@@ -388,13 +432,14 @@ func throttled(v view) *hakaru.Void {
 
 func generator(v view) *hakaru.Void {
 	share, waited := v.generatorShare()
-	if share < generatorLimited || v.serviceLimited() {
+	if share < generatorLimited || !v.watched || v.serviceLimited() {
 		return nil
 	}
-	evidence := fmt.Sprintf("%s was %s busy while the service was not at its limit", v.sender(), unit.Share(share))
-	hint := "send the load from more CPUs (hosts: {load: {cpus: …}}) or from another machine"
+	who := v.busy(share)
+	evidence := fmt.Sprintf("%s was %s busy while the service was not at its limit", who, unit.Share(share))
+	hint := v.moreLoad()
 	if waited > share/4 {
-		evidence = fmt.Sprintf("%s wanted the CPU for %s of the time and had to wait for it for %s, while the service was not at its limit", v.sender(), unit.Share(share), unit.Share(waited))
+		evidence = fmt.Sprintf("%s wanted the CPU for %s of the time and had to wait for it for %s, while the service was not at its limit", who, unit.Share(share), unit.Share(waited))
 		hint = "another program was using the generator's CPUs: " + hint
 	}
 	return &hakaru.Void{Reason: hakaru.VoidGenerator, Evidence: evidence, Hint: hint}

@@ -131,7 +131,7 @@ func TestVoid(t *testing.T) {
 			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.2
 			s.counters[[2]string{hakaru.CounterWait, "app"}] = 1.3
 			s.counters[[2]string{hakaru.CounterCPUs, "app"}] = 1
-			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.95
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.7
 		}, hakaru.VoidGenerator, "had to wait"},
 		{"others took over half", func(s *situation) {
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.8

@@ -66,6 +66,33 @@ func TestVoidProgram(t *testing.T) {
 			s.counters[[2]string{hakaru.CounterCPUs, hakaru.OfGenerator}] = 2
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.48
 		}, "", ""},
+		{"a command with one thread, at the limit of one CPU of two", func(_ *hakaru.Totals, s *situation) {
+			s.facts.Program.Name = "command"
+			s.counters[[2]string{hakaru.CounterCPUs, hakaru.OfGenerator}] = 2
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.48
+			s.counters[[2]string{hakaru.CounterHotThread, hakaru.OfGenerator}] = 0.48
+		}, hakaru.VoidGenerator, "one thread of the load command was 96 % busy"},
+		{"a busy thread, and the service fills its CPUs", func(_ *hakaru.Totals, s *situation) {
+			s.facts.Program.Name = "command"
+			s.counters[[2]string{hakaru.CounterHotThread, hakaru.OfGenerator}] = 0.48
+			s.counters[[2]string{hakaru.CounterCPU, "app"}] = 0.92
+		}, "", ""},
+		{"the load host had no port left", func(t *hakaru.Totals, _ *situation) {
+			*t = hakaru.Totals{Failed: "ab ended with exit status 99: Cannot assign requested address (99)", OfLoadHost: true}
+		}, hakaru.VoidLoadErrors, "Cannot assign"},
+		{"ab waited in vain while others had the CPU", func(t *hakaru.Totals, s *situation) {
+			died(t)
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.9
+		}, hakaru.VoidOthers, "other programs took"},
+		{"the same, and others matter less to the goal", func(t *hakaru.Totals, s *situation) {
+			died(t)
+			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.9
+			s.facts.Goal = hakaru.CPUPerRequest
+		}, hakaru.VoidProgram, "Connection reset"},
+		{"nothing good, and the service was throttled", func(t *hakaru.Totals, s *situation) {
+			*t = hakaru.Totals{Took: time.Second}
+			s.counters[[2]string{hakaru.CounterThrottled, "app"}] = 0.2
+		}, hakaru.VoidThrottled, "throttled"},
 		{"too short to tell", func(t *hakaru.Totals, s *situation) {
 			t.Took, t.Good = 50*time.Millisecond, 400
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.05
@@ -83,10 +110,25 @@ func TestVoidProgram(t *testing.T) {
 	}
 }
 
-// What ab does after its last answer limits nothing.
+// What ab does after its last answer limits nothing, the rest of the bucket in
+// which that came included.
 func TestGeneratorAfterTheEnd(t *testing.T) {
+	for _, took := range []time.Duration{time.Second, 1010 * time.Millisecond, 1490 * time.Millisecond} {
+		f := afterTheEnd()
+		f.Result.Totals.Took = took
+		if void := Void(f); void != nil {
+			t.Errorf("%v: %v", took, void)
+		}
+		for _, w := range Warnings(f) {
+			t.Errorf("%v: %v", took, w)
+		}
+	}
+}
+
+// afterTheEnd is a trial in which ab is busy from the third bucket of the window
+// on.
+func afterTheEnd() Facts {
 	f := byProgram(nil)
-	f.Result.Totals.Took = time.Second
 	for i, c := range f.Result.Counters {
 		if c.Of == hakaru.OfGenerator && c.Name == hakaru.CounterCPU {
 			for j := range f.Result.Buckets {
@@ -98,9 +140,7 @@ func TestGeneratorAfterTheEnd(t *testing.T) {
 			}
 		}
 	}
-	if void := Void(f); void != nil {
-		t.Error(void)
-	}
+	return f
 }
 
 func TestWarningsProgram(t *testing.T) {
@@ -116,10 +156,21 @@ func TestWarningsProgram(t *testing.T) {
 		change     func(*hakaru.Totals, *situation)
 	}{
 		{"healthy", "", nil},
-		{"few answers", "few_answers short_run", func(t *hakaru.Totals, _ *situation) { t.Good, t.Took = 50, 300*time.Millisecond }},
+		{"few answers", "few_answers cut_requests short_run", func(t *hakaru.Totals, _ *situation) { t.Good, t.Took = 50, 300*time.Millisecond }},
 		{"errors of no kind", "errors", func(t *hakaru.Totals, _ *situation) { t.Bad = 7 }},
 		{"near its limit", "generator_busy", func(_ *hakaru.Totals, s *situation) {
 			s.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.42
+		}},
+		{"many connections for its answers", "cut_requests", func(t *hakaru.Totals, s *situation) {
+			s.facts.Program.Connections = 500
+		}},
+		{"the same, and it counted to the end", "", func(t *hakaru.Totals, s *situation) {
+			s.facts.Program.Connections, s.facts.Program.Counted = 500, true
+		}},
+		{"one thread near its limit", "generator_busy", func(_ *hakaru.Totals, s *situation) {
+			s.facts.Program.Name = "command"
+			s.counters[[2]string{hakaru.CounterCPUs, hakaru.OfGenerator}] = 2
+			s.counters[[2]string{hakaru.CounterHotThread, hakaru.OfGenerator}] = 0.42
 		}},
 		{"a program that failed", "", func(t *hakaru.Totals, _ *situation) { *t = hakaru.Totals{Failed: "no"} }},
 	} {

@@ -163,18 +163,6 @@ func TestSoftLimit(t *testing.T) {
 	}
 }
 
-func TestParseSchedstat(t *testing.T) {
-	got, err := parseSchedstat("1500000000 250000000 42\n")
-	if err != nil || got != (thread{1.5, 0.25}) {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, bad := range []string{"", "1", "a 2 3", "1 -2 3"} {
-		if _, err := parseSchedstat(bad); err == nil {
-			t.Errorf("%q: no error", bad)
-		}
-	}
-}
-
 func TestSchedule(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {

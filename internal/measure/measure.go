@@ -119,7 +119,8 @@ func columnOf(counters []hakaru.Counter, name, of string) int {
 //     √(c/6)/N (standard deviation, for shares that are uniform and independent):
 //     with 16 connections and 10 s, 0.016 % at 1000/s and 1.6 % at 10/s, where the
 //     window must be longer. It has no direction after a warm-up: as much is
-//     carried in as out. Without one, nothing is carried in.
+//     carried in as out. Without one, nothing is carried in. (Where a load program
+//     sends, see Result.)
 //   - Without a cgroup, CPU time is counted in steps of 10 ms per process.
 //
 // All of it is noise from trial to trial, and so within the intervals.
@@ -137,11 +138,20 @@ func Window(buckets []hakaru.Bucket, counters []hakaru.Counter, services []strin
 //
 //	throughput       the program's, or good / the time that the program took
 //	cpu_per_request  cpu of the services, summed over the buckets of the window,
-//	                 / good. The window holds the whole run of the program, and
-//	                 services use next to nothing beside it.
+//	                 / good. The window holds the whole run of the program.
 //	errors           as above, of the program's counts
 //	p50, p99         the program's, where it told them
 //	score            the program's
+//	cpu              as above; left out where the program took less than a second,
+//	                 of which whole buckets are too many
+//
+// Here requests under way have a direction. Each run opens its connections anew, and
+// it begins when the service has done with the warm-up's (program.Run), so that
+// nothing is carried in. A run that ends by its time walks away from up to one
+// request of each of its c connections, which cost CPU time and are no answers:
+// cpu_per_request of N answers is too high by up to c/N, for a slow variant by more
+// than for a fast one. diagnose warns where that is much (cut_requests). A run
+// that counts its requests ends with the last answer.
 //
 // A program that failed has no figures of answers.
 func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
@@ -152,7 +162,7 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 	}
 	seconds := (time.Duration(len(window)) * hakaru.BucketWidth).Seconds()
 
-	good, bad, own := answers(r, window)
+	good, bad, own := Answers(r)
 
 	var out []hakaru.Measurement
 	add := func(m hakaru.Metric, of string, value float64, unit string) {
@@ -211,16 +221,22 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 		add(hakaru.Memory, s.of, s.value, "B")
 	}
 
-	addCPUs(window, counters, services, seconds, add)
+	if t == nil || t.Took <= 0 || t.Took >= leastForCPU {
+		addCPUs(window, counters, services, seconds, add)
+	}
 	if told && (t == nil || t.Failed == "") {
 		add(Bad, "", float64(bad), "1")
 	}
 	return out
 }
 
-// answers counts good answers, bad ones, and of those what the load host did
-// wrong.
-func answers(r *hakaru.Result, window []hakaru.Bucket) (good, bad, own uint64) {
+// leastForCPU is how long a load program must have sent for the CPUs in use over
+// whole buckets to be about that.
+const leastForCPU = time.Second
+
+// Answers counts, in the measured window or of the load program's own run, good
+// answers, bad ones, and of those what the load host did wrong.
+func Answers(r *hakaru.Result) (good, bad, own uint64) {
 	count := func(g, b uint64, kinds map[string]uint64) {
 		good += g
 		bad += b
@@ -234,7 +250,7 @@ func answers(r *hakaru.Result, window []hakaru.Bucket) (good, bad, own uint64) {
 		count(t.Good, t.Bad, t.Kinds)
 		return good, bad, own
 	}
-	for _, b := range window {
+	for _, b := range Cut(r.Buckets, r.WarmUp, r.Window) {
 		count(b.Good, b.Bad, b.Kinds)
 	}
 	return good, bad, own

@@ -34,6 +34,8 @@ func TestResultOfProgram(t *testing.T) {
 			[]hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest, hakaru.Errors, hakaru.P50}},
 		{"a throughput it tells, and no bad answers", hakaru.Totals{Took: time.Second, Good: 10, Throughput: 70, BadUnknown: true},
 			map[hakaru.Metric]float64{hakaru.Throughput: 70, hakaru.CPUPerRequest: 0.04}, []hakaru.Metric{hakaru.Score, hakaru.Errors, Bad}},
+		{"too short for the CPUs in use", hakaru.Totals{Took: 200 * time.Millisecond, Good: 100},
+			map[hakaru.Metric]float64{hakaru.Throughput: 500, hakaru.CPUPerRequest: 0.004}, []hakaru.Metric{CPU}},
 		{"it failed", hakaru.Totals{Failed: "no"}, map[hakaru.Metric]float64{CPU: 0.2},
 			[]hakaru.Metric{hakaru.Throughput, hakaru.CPUPerRequest, hakaru.Errors, Bad}},
 	} {

@@ -3,6 +3,7 @@ package trial_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ type programHosts struct {
 	buckets int
 	totals  hakaru.Totals
 	watched hakaru.Window
+	looked  time.Duration
 }
 
 func (h *programHosts) Watch(ctx context.Context, _ hakaru.Place, w hakaru.Window, begun func()) (hakaru.Watched, error) {
@@ -41,15 +43,22 @@ func (h *programHosts) Load(ctx context.Context, _ hakaru.Place, _ hakaru.LoadSp
 	for i := range h.buckets {
 		b := hakaru.Bucket{At: time.Duration(i) * hakaru.BucketWidth, Counters: []float64{0.01}}
 		report.Buckets = append(report.Buckets, b)
-	}
-	length := time.Duration(h.buckets)*hakaru.BucketWidth + 100*time.Millisecond
-	if err := until(ctx, hakaru.Window{Start: w.Start, Length: length}); err != nil {
-		return report, err
-	}
-	for _, b := range report.Buckets {
+		if err := until(ctx, hakaru.Window{Start: w.Start, Length: b.At + hakaru.BucketWidth}); err != nil {
+			return report, err
+		}
+		b.Sending = b.At >= h.begun && i < h.buckets-1 // in the last one it ended
 		emit(b)
 	}
-	return report, nil
+	length := time.Duration(h.buckets)*hakaru.BucketWidth + 100*time.Millisecond
+	return report, until(ctx, hakaru.Window{Start: w.Start, Length: length})
+}
+
+// Prove notes how long after the start of the measured run it was asked.
+func (h *programHosts) Prove(ctx context.Context, p hakaru.Place, asks []hakaru.Ask, when hakaru.Moment) ([]hakaru.Proof, error) {
+	if when == hakaru.UnderLoad {
+		h.looked = time.Since(h.watched.Start) - h.begun
+	}
+	return h.hosts.Prove(ctx, p, asks, when)
 }
 
 func TestRunProgram(t *testing.T) {
@@ -59,24 +68,28 @@ func TestRunProgram(t *testing.T) {
 		begun        time.Duration
 		buckets      int
 		window       time.Duration // of the result
-		underLoad    bool
+		underLoad    time.Duration // after the start of the measured run; 0: there was none
 		within       time.Duration // of the machine's time, start and stop apart
 		cpuPerAnswer float64
 	}{
 		{"by time, with the moment more that it takes",
 			hakaru.LoadSpec{WarmUp: time.Second, Window: 2 * time.Second, Program: &hakaru.ProgramSpec{Name: "wrk"}},
-			1500 * time.Millisecond, 8, 2500 * time.Millisecond, true, 5 * time.Second, 0.001},
+			1500 * time.Millisecond, 8, 2500 * time.Millisecond, time.Second, 5 * time.Second, 0.001},
+		{"by time, when the service has done with what the warm-up left behind",
+			hakaru.LoadSpec{WarmUp: time.Second, Window: 2 * time.Second, Program: &hakaru.ProgramSpec{Name: "wrk"}},
+			5 * time.Second, 15, 2500 * time.Millisecond, time.Second, 8 * time.Second, 0.001},
 		{"by count, long before the limit",
 			hakaru.LoadSpec{WarmUp: time.Second, Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "ab", Counted: true}},
-			1500 * time.Millisecond, 6, 1500 * time.Millisecond, true, 4 * time.Second, 0.0006},
+			1500 * time.Millisecond, 6, 1500 * time.Millisecond, 500 * time.Millisecond, 4 * time.Second, 0.0006},
 		{"by count, within one bucket",
 			hakaru.LoadSpec{Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "ab", Counted: true}},
-			0, 1, 500 * time.Millisecond, true, time.Second, 0.0002},
+			0, 1, 500 * time.Millisecond, 0, time.Second, 0.0002},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				spec := one()
 				spec.Load = c.spec
+				spec.Asks[0].From = hakaru.UnderLoad
 				h := &programHosts{hosts: hosts{held: hakaru.Yes}, begun: c.begun, buckets: c.buckets,
 					totals: hakaru.Totals{Took: time.Second, Good: 500}}
 				out, err := trial.Run(t.Context(), spec, h, h, trial.Sight{})
@@ -87,8 +100,15 @@ func TestRunProgram(t *testing.T) {
 				if r.Void != nil || r.WarmUp != c.begun || r.Window != c.window || r.Took > c.within {
 					t.Errorf("void %v, warm-up %v, window %v, took %v", r.Void, r.WarmUp, r.Window, r.Took)
 				}
-				if slices.Contains(h.calls, "prove load") != c.underLoad {
-					t.Errorf("calls %v", h.calls)
+				if slices.Contains(h.calls, "prove load") != (c.underLoad > 0) || h.looked != c.underLoad {
+					t.Errorf("calls %v, looked after %v, want %v", h.calls, h.looked, c.underLoad)
+				}
+				// What shows under load only is not passed over in silence.
+				late := slices.ContainsFunc(r.Proofs, func(p hakaru.Proof) bool {
+					return p.When == hakaru.UnderLoad && p.Holds == hakaru.NotProved && strings.Contains(p.Found, "the load was over")
+				})
+				if late != (c.underLoad == 0) {
+					t.Errorf("proofs %+v", r.Proofs)
 				}
 				if v, _ := r.Measured(hakaru.Throughput); v != 500 {
 					t.Errorf("throughput %v", v)

@@ -120,9 +120,11 @@ func lead(connections int) time.Duration {
 	return 100*time.Millisecond + time.Duration(connections)*200*time.Microsecond
 }
 
-// overrun is what a load program may take beside the times it was told: to
-// start, to end within a request, and to say what came of it.
-const overrun = 15 * time.Second
+// overrun is what a load program may take beside the times it was told: a third
+// of it for its warm-up to start, to end within a request and to say what came of
+// it, one for the service to be done with what that left behind, and one for the
+// measured run (program.Run).
+const overrun = 30 * time.Second
 
 // Run carries out one trial.
 func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (out Outcome, err error) {
@@ -141,7 +143,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 		r.Took = time.Since(began)
 		var not *host.NotStarted
 		if errors.As(err, &not) && ctx.Err() == nil {
-			r.Void = &hakaru.Void{Reason: hakaru.VoidNotStarted, Evidence: not.Message, Hint: not.Hint}
+			r.Void = &hakaru.Void{Reason: hakaru.VoidNotStarted, Evidence: not.Message, Hint: not.Hint, Foreign: not.Foreign}
 			out.Outputs = []hakaru.Output{{Text: not.Output}}
 			return out, nil
 		}
@@ -193,7 +195,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	facts := diagnose.Facts{
 		Result: r, Goal: spec.Goal, Connections: seen.report.Connections,
 		Samples: seen.report.Samples, Ended: seen.watched.Ended, Shared: spec.Shared,
-		Program: spec.Load.Program,
+		Program: spec.Load.Program, Services: services(spec.Bundle),
 	}
 	r.Void = diagnose.Void(facts)
 	r.Warnings = append(r.Warnings, diagnose.Warnings(facts)...)
@@ -245,11 +247,17 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		WarmUp: spec.Load.WarmUp,
 		Length: spec.Load.Window,
 	}
+	// When the measured run of a load program begins is known when it has. One that
+	// counts its requests has no middle that is known before its end: it is looked
+	// at one bucket after its start.
+	sending := make(chan time.Duration, 1)
 	if p := spec.Load.Program; p != nil {
 		window.Length += overrun
-		if p.Counted { // nobody knows where its middle is
+		if p.Counted {
 			middle = hakaru.BucketWidth
 		}
+	} else {
+		sending <- window.WarmUp
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	// A load program ends when it ends: then there is nothing to watch any more.
@@ -280,9 +288,16 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		stage(WarmingUp)
 		measuring := false
 		seen.report, err = load.Load(groupCtx, place, spec.Load, window, func(b hakaru.Bucket) {
-			if !measuring && b.At+hakaru.BucketWidth >= spec.Load.WarmUp {
+			begins := b.At+hakaru.BucketWidth >= spec.Load.WarmUp
+			if spec.Load.Program != nil {
+				begins = b.Sending
+			}
+			if begins && !measuring {
 				measuring = true
 				stage(Measuring)
+				if spec.Load.Program != nil {
+					sending <- b.At
+				}
 			}
 			sight.Bucket(b)
 		})
@@ -292,12 +307,24 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		return err
 	})
 	group.Go(func() error { // proofs under load, in the middle of the measured window
-		timer := time.NewTimer(time.Until(window.Start.Add(window.WarmUp + middle)))
+		over := func() error { // the load has ended already, and there is none to prove under
+			if groupCtx.Err() == nil {
+				unseen(r, spec.Asks, sight)
+			}
+			return groupCtx.Err()
+		}
+		var begun time.Duration
+		select {
+		case begun = <-sending:
+		case <-watching.Done():
+			return over()
+		}
+		timer := time.NewTimer(time.Until(window.Start.Add(begun + middle)))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-watching.Done():
-			return groupCtx.Err() // the load has ended already, and there is none to prove under
+			return over()
 		}
 		return prove(groupCtx, hakaru.UnderLoad)
 	})
@@ -313,6 +340,25 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		r.Window = time.Duration(len(r.Buckets))*hakaru.BucketWidth - r.WarmUp
 	}
 	return seen, prove(ctx, hakaru.AtEnd)
+}
+
+// unseen notes for the settings that show under load only that the load was over
+// before they could be looked at. The others were seen when the service was ready,
+// and what it wrote is there at the end.
+func unseen(r *hakaru.Result, asks []hakaru.Ask, sight Sight) {
+	var proofs []hakaru.Proof
+	for _, a := range asks {
+		if a.From == hakaru.UnderLoad && a.NotProof == "" && a.Kind != "log" {
+			proofs = append(proofs, hakaru.Proof{
+				Service: a.Service, Setting: a.Setting, Asked: a.Asked, When: hakaru.UnderLoad,
+				Found: "the load was over before it could be looked at",
+			})
+		}
+	}
+	if len(proofs) > 0 {
+		r.Proofs = append(r.Proofs, proofs...)
+		sight.Proofs(proofs)
+	}
 }
 
 // join puts the counters of both hosts beside each other in the load's buckets.

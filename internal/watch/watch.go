@@ -27,8 +27,9 @@ const lateBy = hakaru.BucketWidth / 5
 // bucket. begun, which may be nil, is called before that, when the counters that
 // count from now on have been read: what overflows an accept queue while
 // connections are made, before the window starts, belongs into the first bucket.
-// When ctx ends it returns the buckets it has, with the memory as it is then in
-// the last one, and ctx's error.
+// When ctx ends it returns the buckets that are over by then, with the memory as it
+// is then in the last one, and ctx's error. A bucket whose sample is late is over
+// all the same: a load that ended with it has used what is counted in it.
 func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func()) (_ hakaru.Watched, err error) {
 	var seen hakaru.Watched
 	if w.Total() <= 0 {
@@ -62,6 +63,9 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func(
 		timer.Reset(time.Until(due))
 		select {
 		case <-ctx.Done():
+			if !time.Now().Before(due) {
+				break
+			}
 			// The bucket that was the last one is only known now.
 			if n := len(seen.Buckets); n > 0 && s.sample(now, true) == nil {
 				for i, c := range seen.Counters {
@@ -70,14 +74,13 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func(
 					}
 				}
 			}
-			seen.Ended = s.ended()
-			seen.Warnings = s.warnings()
+			s.tell(&seen, late)
 			return seen, fmt.Errorf("watch place %s: %w", place.ID, ctx.Err())
 		case <-timer.C:
 		}
 		late = max(late, time.Since(due))
 		if err := s.sample(now, k >= whole); err != nil {
-			seen.Warnings = s.warnings()
+			s.tell(&seen, late)
 			return seen, fmt.Errorf("watch place %s: %w", place.ID, err)
 		}
 		if k == 0 {
@@ -100,12 +103,17 @@ func Watch(ctx context.Context, place hakaru.Place, w hakaru.Window, begun func(
 		}
 		before, now = now, before
 	}
+	s.tell(&seen, late)
+	return seen, nil
+}
+
+// tell says what there is to say when the watch is over, however it ended.
+func (s *sampler) tell(seen *hakaru.Watched, late time.Duration) {
 	if late > lateBy {
 		s.warn("watch_late", fmt.Sprintf("a sample came %s after its time: what was used then is counted in the bucket before", late.Round(time.Millisecond)))
 	}
 	seen.Ended = s.ended()
 	seen.Warnings = s.warnings()
-	return seen, nil
 }
 
 // monotonic puts a time that came over the link, a reading of the wall clock

@@ -14,8 +14,8 @@ import (
 //
 // A run by time is `-t D -n N` in this order: -t implies -n 50000 unless -n
 // follows. ab asks for 32 bytes of memory for each of N at its start, so N is
-// what its one thread cannot answer in D, and no more. The run ends between two
-// answers. -r is not given: with it ab counts
+// what its one thread cannot answer in D, and never more than mostRequests: a run
+// that has answered so many ends before its time, and its figures are right. -r is not given: with it ab counts
 // one reset under several names, and goes on; without it, it ends at the first
 // one, which is told as its failure. -l is given only where it was asked for:
 // without it an answer of another length than the first is counted as failed,
@@ -23,8 +23,12 @@ import (
 // is closed without an answer for an answer.
 type ab struct{}
 
-// mostRate is more answers a second than ab's one thread can take.
-const mostRate = 300_000
+const (
+	// mostRate is more answers a second than ab's one thread can take.
+	mostRate = 300_000
+	// mostRequests take 640 MB.
+	mostRequests = 20_000_000
+)
 
 func (ab) Call(spec hakaru.ProgramSpec, d time.Duration, warmUp bool) (Call, error) {
 	o := spec.Options
@@ -48,7 +52,7 @@ func (ab) Call(spec hakaru.ProgramSpec, d time.Duration, warmUp bool) (Call, err
 		add("-n", o["requests"])
 	} else {
 		s := max(1, int(d.Seconds()))
-		add("-t", strconv.Itoa(s), "-n", strconv.Itoa(s*mostRate))
+		add("-t", strconv.Itoa(s), "-n", strconv.Itoa(min(s*mostRate, mostRequests)))
 	}
 	method := o["method"]
 	if body, found := o["body"]; found {
@@ -172,6 +176,8 @@ func abHint(stderr string) string {
 		return "is load.ab.url where the service listens?"
 	case strings.Contains(stderr, "Too many open files"):
 		return "give the load host more descriptors: ulimit -n"
+	case strings.Contains(stderr, "Cannot assign requested address"):
+		return "the load host has no port left: keep_alive: true, fewer requests, or a wider net.ipv4.ip_local_port_range"
 	}
 	return "try the command line by hand"
 }

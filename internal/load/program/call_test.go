@@ -30,6 +30,8 @@ func TestCall(t *testing.T) {
 			"url": "http://h/", "keep_alive": "true", "any_length": "true", "body": "a=1", "headers.X-B": "two words", "headers.Content-Type": "application/json",
 			"args": "-C 'a=1; b=2'", "program": "./ab2"}}, time.Second, false,
 			"./ab2 -q -k -l -c 1 -t 1 -n 300000 -p /dev/fd/4 -T application/json -H 'X-B: two words' -e /dev/fd/3 -C 'a=1; b=2' http://h/", []string{"", "a=1"}},
+		{"ab for ten minutes asks for no more memory than it may have", hakaru.ProgramSpec{Name: "ab", Connections: 4, Options: map[string]string{"url": "http://h/"}}, 10 * time.Minute, false,
+			"ab -q -c 4 -t 600 -n 20000000 -e /dev/fd/3 http://h/", []string{""}},
 		{"ab puts", hakaru.ProgramSpec{Name: "ab", Connections: 1, Options: map[string]string{"url": "http://h/", "method": "PUT", "body": "x"}}, time.Second, false,
 			"ab -q -c 1 -t 1 -n 300000 -u /dev/fd/4 -e /dev/fd/3 http://h/", []string{"", "x"}},
 		{"ab with a method", hakaru.ProgramSpec{Name: "ab", Connections: 1, Options: map[string]string{"url": "http://h/", "method": "DELETE"}}, time.Second, false,

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"hakaru/internal/watch/kernel"
 )
 
 const (
@@ -25,10 +27,11 @@ const (
 )
 
 // child is a program that was started: in a session of its own, ended with all
-// of it, and with this process.
+// of it, and with this process. What leaves the session (a daemon) goes on.
 type child struct {
 	cmd            *exec.Cmd
 	started        time.Time
+	birth          uint64 // with its pid it names the process, and its session
 	stdout, stderr *ends
 	both           *ends
 	files          []*os.File
@@ -76,6 +79,9 @@ func (r *running) launch(call Call) (_ *child, err error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", call.Argv[0], err)
 	}
+	if s, err := kernel.ReadStat(c.cmd.Process.Pid); err == nil { // nobody has reaped it yet
+		c.birth = s.Start
+	}
 	go c.wait()
 	return c, nil
 }
@@ -100,11 +106,11 @@ func passOnDescriptors(connections int) error {
 	return nil
 }
 
-// wait ends what the program left in its group, reaps it, and reads its files.
+// wait ends what the program left in its session, reaps it, and reads its files.
 func (c *child) wait() {
 	defer close(c.ended)
-	// Left a zombie, it keeps the number of its group from being given to
-	// another.
+	// Left a zombie, it keeps its number, and so that of its group and session,
+	// from being given to another.
 	for {
 		err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
@@ -112,11 +118,11 @@ func (c *child) wait() {
 		}
 	}
 	c.took = time.Since(c.started)
-	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // there may be nobody any more
+	c.endSession()
 	err := c.cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
-		c.err = fmt.Errorf("wait for %s: %w", c.cmd.Args[0], err)
+		c.err = errors.Join(c.err, fmt.Errorf("wait for %s: %w", c.cmd.Args[0], err))
 	}
 	if u, ok := c.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		c.rusage = *u
@@ -129,6 +135,26 @@ func (c *child) wait() {
 		c.after = append(c.after, string(content))
 	}
 	c.closeFiles()
+}
+
+// endSession kills what a program that has ended left behind: its group, and
+// those of its session that have a group of their own, as the jobs of a shell do.
+func (c *child) endSession() {
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL) // there may be nobody any more
+	session := kernel.Group{Leader: c.cmd.Process.Pid, Start: c.birth}
+	for range 3 { // one may start another while it is being looked for
+		members, err := session.Members()
+		if err != nil {
+			c.err = fmt.Errorf("look for what %s left behind: %w", c.cmd.Args[0], err)
+			return
+		}
+		if len(members) == 0 {
+			return
+		}
+		for _, pid := range members {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+		}
+	}
 }
 
 func (c *child) closeFiles() {

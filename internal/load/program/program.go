@@ -11,11 +11,12 @@
 // It believes a program no number that it did not print, and no answer that it did
 // not count. A program that failed is told as such; whether that voids a trial is
 // for internal/diagnose. No shell is involved, and nothing that a program started
-// in its process group outlives its run.
+// in its session outlives its run.
 package program
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,6 +104,23 @@ func ended(name string, w Written) string {
 		return fmt.Sprintf("%s ended with %s and wrote nothing", name, state)
 	}
 	return fmt.Sprintf("%s ended with %s: %s", name, state, said)
+}
+
+// lacking are the words of the C library for what a load host can run out of.
+var lacking = []string{
+	"Too many open files", "Cannot assign requested address", "Cannot allocate memory", "No buffer space available",
+	"Resource temporarily unavailable",
+}
+
+// blame says of a program that failed whether it did so for what its machine
+// lacks. Nobody but the kernel (out of memory) or a person kills it.
+func blame(t *hakaru.Totals, w Written) {
+	if w.State == "signal: killed" {
+		t.OfLoadHost, t.Hint = true, "something killed it: was memory short? (dmesg)"
+		return
+	}
+	said := lastLines(w.Stderr, 3)
+	t.OfLoadHost = slices.ContainsFunc(lacking, func(words string) bool { return strings.Contains(said, words) })
 }
 
 // quantile puts a latency in where it is one: a 0 is what a program prints for

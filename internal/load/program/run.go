@@ -22,18 +22,23 @@ const (
 )
 
 // Run sends the load of spec. From w.Start the program runs for spec.WarmUp, its
-// figures dropped; at the next boundary of a bucket it is started again, and that
-// run is measured: LoadReport.Begun says when. Run ends with the bucket in which
-// the program ended. It may take until the end of w, which is to be longer than
-// warm-up and spec.Window by what a program takes to start and to end; one that
+// figures dropped; when the service has done with what that run left behind (see
+// answered), it is started again at the next boundary of a bucket, and that run is
+// measured: LoadReport.Begun says when. Run ends with the bucket in which the
+// program ended. It may take until the end of w, which is to be longer than warm-up
+// and spec.Window: a third of the rest is for the warm-up to end, one for what it
+// left behind, and one for the measured run to start and to end. A program that
 // ends by itself (spec.Program.Counted) may take spec.Window.
+//
+// emit is given Sending with the buckets at whose end the measured run is under
+// way.
 //
 // A program that fails is no error: its Totals say so. Run returns an error where
 // nothing can be told, or ctx ended; the program has ended in either case.
 //
-// Totals.Took is the program's own time, which excludes its start. The service's
-// CPU time over the buckets is nevertheless that of the measured answers: outside
-// of the program's run it does nothing, but for what it does without a request.
+// Totals.Took is the program's own time, which excludes its start. Outside of it
+// the service does nothing for the load, but that it may still work on what a
+// program that ends by its time has walked away from (diagnose: cut_requests).
 func Run(ctx context.Context, spec hakaru.LoadSpec, names hakaru.Names, environ []string, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
 	given := *spec.Program
 	p, known := Find(given.Name)
@@ -105,8 +110,10 @@ func (r *running) run(ctx context.Context, spec hakaru.LoadSpec) (hakaru.LoadRep
 		return r.report(nil, nil), err
 	}
 	r.usage.cpus = allowed(r.program.CPUs(r.spec))
+	redirected := r.askForRedirect(ctx)
+	defer redirected.end()
 	if spec.WarmUp > 0 {
-		if err := r.warmUp(ctx, spec.WarmUp); err != nil {
+		if err := r.warmUp(ctx, spec); err != nil {
 			return r.report(nil, nil), err
 		}
 	}
@@ -115,24 +122,29 @@ func (r *running) run(ctx context.Context, spec hakaru.LoadSpec) (hakaru.LoadRep
 	if err != nil {
 		return r.notRun(ctx, &hakaru.Totals{Failed: err.Error()})
 	}
+	// Warm-up and leftovers have left a third of the rest at least, so that what
+	// is said of the time is so.
 	limit, what := r.window.Total(), "had not ended long after its time was over"
 	if r.spec.Counted {
 		limit, what = min(limit, begun+spec.Window), "had not ended after "+spec.Window.String()
 	}
 	c, err := r.launch(call)
 	if err != nil {
-		t := &hakaru.Totals{Failed: err.Error()}
+		t := &hakaru.Totals{Failed: err.Error(), OfLoadHost: true}
 		if missing, ok := errors.AsType[*MissingError](err); ok {
 			t.Hint = missing.Install
 		}
 		return r.notRun(ctx, t)
 	}
-	inTime, err := r.await(ctx, c, limit)
+	inTime, err := r.await(ctx, c, limit, true)
 	if err != nil {
 		return r.report(c, nil), err
 	}
 	written := c.written()
 	totals := r.program.Read(r.spec, written)
+	if totals.Failed != "" {
+		blame(&totals, written)
+	}
 	if !inTime {
 		totals = hakaru.Totals{
 			Failed: fmt.Sprintf("%s %s, and was ended", r.spec.Name, what),
@@ -145,6 +157,11 @@ func (r *running) run(ctx context.Context, spec hakaru.LoadSpec) (hakaru.LoadRep
 	}
 	report := r.report(c, &totals)
 	report.Begun = begun
+	if sample := redirected.end(); sample != nil && totals.Good > 0 {
+		totals.Good--
+		count(&totals, hakaru.WrongStatus, 1)
+		report.Samples = append(report.Samples, *sample)
+	}
 	return report, nil
 }
 
@@ -159,33 +176,40 @@ func (r *running) notRun(ctx context.Context, t *hakaru.Totals) (hakaru.LoadRepo
 
 // warmUp runs the program for a while and drops what it says. A program that
 // ends by itself is run once, and ended when the time is over.
-func (r *running) warmUp(ctx context.Context, d time.Duration) error {
-	call, err := r.program.Call(r.spec, d, true)
+func (r *running) warmUp(ctx context.Context, spec hakaru.LoadSpec) error {
+	call, err := r.program.Call(r.spec, spec.WarmUp, true)
 	if err != nil {
 		return r.toBoundary(ctx) // the measured run says the same
 	}
+	rest := max(0, r.window.Length-spec.Window) / 3
+	left, err := r.watchLeft()
+	if err != nil {
+		r.notes = append(r.notes, hakaru.Warning{Code: "left_over", Message: fmt.Sprintf(
+			"whether the service still worked on what the warm-up left behind when the measured run began cannot be told (%v)", err)})
+	}
+	defer left.close()
 	c, err := r.launch(call)
 	if err != nil {
 		return r.toBoundary(ctx)
 	}
-	limit := r.window.Total() - r.window.Length
+	limit := spec.WarmUp
 	byTime := r.spec.Name != "command"
 	if byTime { // it knows its time, and needs a moment more to start and to end
-		limit += r.window.Length / 2
+		limit += rest
 	}
-	inTime, err := r.await(ctx, c, limit)
+	inTime, err := r.await(ctx, c, limit, false)
 	if err != nil {
 		return err
 	}
 	if w := c.written(); inTime && w.State != "" || byTime && !inTime {
 		r.notes = append(r.notes, hakaru.Warning{Code: "warm_up_failed", Message: "in the warm-up, " + ended(r.spec.Name, w)})
 	}
-	return nil
+	return r.answered(ctx, left, rest)
 }
 
 // await counts buckets until the program has ended, and to the end of that
 // bucket. It ends the program at limit, and says whether it ended before.
-func (r *running) await(ctx context.Context, c *child, limit time.Duration) (inTime bool, err error) {
+func (r *running) await(ctx context.Context, c *child, limit time.Duration, measured bool) (inTime bool, err error) {
 	r.usage.follow(c)
 	defer c.end()
 	inTime = true
@@ -208,25 +232,34 @@ func (r *running) await(ctx context.Context, c *child, limit time.Duration) (inT
 			}
 			return inTime, r.toBoundary(ctx)
 		case <-boundary.C:
-			r.bucket()
+			r.bucket(measured)
 		}
 	}
 }
 
-// toBoundary waits for the end of the bucket, and closes it.
+// toBoundary waits for the end of the bucket, and closes it. Where that is well
+// over, since a program took its time to end, it closes those that are and waits
+// for the next end: what comes then begins when it is said to.
 func (r *running) toBoundary(ctx context.Context) error {
-	if err := r.wait(ctx, time.Duration(len(r.buckets)+1)*hakaru.BucketWidth); err != nil {
+	end := len(r.buckets) + 1
+	if now := time.Since(r.start); now > time.Duration(end)*hakaru.BucketWidth+lateness {
+		end = int(now/hakaru.BucketWidth) + 1
+	}
+	if err := r.wait(ctx, time.Duration(end)*hakaru.BucketWidth); err != nil {
 		return err
 	}
-	r.bucket()
+	for len(r.buckets) < end {
+		r.bucket(false)
+	}
 	return nil
 }
 
 // bucket closes a bucket: what the program used in it.
-func (r *running) bucket() {
+func (r *running) bucket(sending bool) {
 	b := hakaru.Bucket{At: time.Duration(len(r.buckets)) * hakaru.BucketWidth, Counters: r.usage.read()}
 	r.buckets = append(r.buckets, b)
 	if r.emit != nil {
+		b.Sending = sending
 		r.emit(b)
 	}
 }

@@ -111,6 +111,9 @@ func TestRun(t *testing.T) {
 		{"a child that is left behind is ended with it", hakaru.LoadSpec{Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "command", Counted: true,
 			Options: map[string]string{"run": script(t, "sleep 600 >/dev/null & echo $! 1"), "score": `(\d)$`}}},
 			func(r hakaru.LoadReport) bool { return *r.Totals.Score == 1 && gone(t, firstNumber(r.Output)) }},
+		{"so is a job with a group of its own", hakaru.LoadSpec{Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "command", Counted: true,
+			Options: map[string]string{"run": script(t, "set -m; sleep 600 >/dev/null & echo $! 1"), "score": `(\d)$`}}},
+			func(r hakaru.LoadReport) bool { return *r.Totals.Score == 1 && gone(t, firstNumber(r.Output)) }},
 		{"the warm-up of a command is ended", hakaru.LoadSpec{WarmUp: hakaru.BucketWidth, Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "command", Counted: true,
 			Options: map[string]string{"run": script(t, `d=$(dirname $0); [ -e $d/again ] && { echo 7; exit; }; touch $d/again; sleep 600`), "score": `(\d)`}}},
 			func(r hakaru.LoadReport) bool { return *r.Totals.Score == 7 && r.Begun > 0 && len(r.Warnings) == 0 }},
@@ -119,10 +122,14 @@ func TestRun(t *testing.T) {
 			func(r hakaru.LoadReport) bool { return r.Totals.Failed == "" }},
 		{"more connections than there can be files", hakaru.LoadSpec{Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "wrk", Connections: 1 << 40,
 			Options: map[string]string{"url": "http://{http}/"}}},
-			func(r hakaru.LoadReport) bool { return strings.Contains(r.Totals.Failed, "the hard limit is") }},
+			func(r hakaru.LoadReport) bool {
+				return r.Totals.OfLoadHost && strings.Contains(r.Totals.Failed, "the hard limit is")
+			}},
 		{"nobody listens", hakaru.LoadSpec{Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "ab", Connections: 1, Counted: true,
 			Options: map[string]string{"url": "http://127.0.0.1:1/", "requests": "1"}}},
-			func(r hakaru.LoadReport) bool { return strings.Contains(r.Totals.Failed, "Connection refused") }},
+			func(r hakaru.LoadReport) bool {
+				return !r.Totals.OfLoadHost && strings.Contains(r.Totals.Failed, "Connection refused")
+			}},
 		{"not there", hakaru.LoadSpec{Window: time.Minute, Program: &hakaru.ProgramSpec{Name: "wrk", Connections: 1,
 			Options: map[string]string{"url": "http://{http}/", "program": "/nowhere/wrk"}}},
 			func(r hakaru.LoadReport) bool {

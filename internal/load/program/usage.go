@@ -1,11 +1,6 @@
 package program
 
 import (
-	"errors"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +13,8 @@ import (
 // from /proc/PID/stat (in steps of 10 ms, made whole by the rusage of wait4 at its
 // end), and from the schedstat of their threads the time in which one wanted a CPU
 // and had none, and that of the busiest thread. Of a thread that has ended, what
-// it did since the last look is lost to the latter two.
+// it did since the last look is lost to the latter two, and with the program the
+// bucket in which it ended: no rule asks for that one (diagnose).
 //
 // It is asked by the one goroutine that counts buckets.
 type usage struct {
@@ -26,12 +22,9 @@ type usage struct {
 
 	child   *child
 	finder  kernel.Finder
-	counted time.Duration     // of this child, in buckets so far
-	threads map[string]thread // by process and thread
+	counted time.Duration // of this child, in buckets so far
+	threads kernel.ThreadTimes
 }
-
-// thread is seconds on a CPU and seconds waiting for one.
-type thread struct{ ran, waited float64 }
 
 // allowed is how many CPUs a program that can use most of them has here.
 func allowed(most int) float64 {
@@ -58,7 +51,7 @@ func (*usage) counters() []hakaru.Counter {
 // follow turns to a new child.
 func (u *usage) follow(c *child) {
 	pid := c.cmd.Process.Pid
-	u.child, u.counted, u.threads = c, 0, map[string]thread{}
+	u.child, u.counted, u.threads = c, 0, kernel.ThreadTimes{}
 	u.finder = kernel.Finder{Group: kernel.Group{Leader: pid}}
 	if s, err := kernel.ReadStat(pid); err == nil {
 		u.finder.Start = s.Start
@@ -94,53 +87,6 @@ func (u *usage) read() []float64 {
 		values[0] = (total - u.counted).Seconds()
 		u.counted = total
 	}
-	values[2], values[3] = u.readThreads(members)
+	values[2], values[3] = u.threads.Look(members...)
 	return values
-}
-
-// readThreads returns how long all threads waited for a CPU, and how long the
-// busiest one ran and waited, since the reading before.
-func (u *usage) readThreads(members []int) (waited, hottest float64) {
-	now := map[string]thread{}
-	for _, pid := range members {
-		tids, err := kernel.Threads(pid, nil)
-		if err != nil {
-			continue // it has ended
-		}
-		for _, tid := range tids {
-			key := strconv.Itoa(pid) + "/task/" + strconv.Itoa(tid)
-			text, err := os.ReadFile("/proc/" + key + "/schedstat")
-			if err != nil {
-				continue
-			}
-			t, err := parseSchedstat(string(text))
-			if err != nil {
-				continue
-			}
-			before := u.threads[key]
-			if t.ran < before.ran {
-				before = thread{} // the number was given to another thread
-			}
-			waited += t.waited - before.waited
-			hottest = max(hottest, t.ran-before.ran+t.waited-before.waited)
-			now[key] = t
-		}
-	}
-	u.threads = now
-	return waited, hottest
-}
-
-// parseSchedstat reads "ran waited slices", the first two in nanoseconds
-// (Documentation/scheduler/sched-stats.rst of the kernel).
-func parseSchedstat(text string) (thread, error) {
-	f := strings.Fields(text)
-	if len(f) < 2 {
-		return thread{}, fmt.Errorf("schedstat %q: want three numbers", text)
-	}
-	ran, err1 := strconv.ParseUint(f[0], 10, 64)
-	waited, err2 := strconv.ParseUint(f[1], 10, 64)
-	if err := errors.Join(err1, err2); err != nil {
-		return thread{}, fmt.Errorf("schedstat %q: %w", text, err)
-	}
-	return thread{float64(ran) / 1e9, float64(waited) / 1e9}, nil
 }
