@@ -30,7 +30,8 @@ const (
 	UnknownKey       = "unknown_key"   // a config file has a key that its program ignores
 	AlsoSwitched     = "also_switched" // a setting of some variants switches another one on
 	LeavesForeground = "leaves_foreground"
-	TakesOver        = "takes_over" // a trial would take a socket from whoever listens on it
+	TakesOver        = "takes_over"     // a trial would take a socket from whoever listens on it
+	ListensToo       = "listens_beside" // an address that is put in leaves another, or replaces several
 )
 
 // Of are the doubts about an experiment.

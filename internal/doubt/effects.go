@@ -63,6 +63,10 @@ func effects(exp *hakaru.Experiment) []hakaru.Warning {
 			say(TakesOver, fmt.Sprintf("the config file of %s says %s = %s, and a trial takes that file from whoever listens on it: base: {%s: \"{hakaru.dir}/sock\"}",
 				hakaru.TheService(service), setting, file, setting))
 		}
+		overwritten := r.Overwritten()
+		for _, service := range slices.Sorted(maps.Keys(overwritten)) {
+			say(ListensToo, fmt.Sprintf("%s: the setting %s %s", hakaru.TheService(service), overwritten[service][0], overwritten[service][1]))
+		}
 		background := r.Background()
 		for _, service := range slices.Sorted(maps.Keys(background)) {
 			setting, _, _ := strings.Cut(background[service], "=")

@@ -118,6 +118,7 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 			b.Mistake(b.at(where), "no-run", where+" does not say what to run", fix)
 		}
 	}
+	b.readsItself(k, &s)
 	for _, e := range doc.Env {
 		if strings.ContainsAny(e.Name, "=\x00") {
 			b.Mistake(e.NameAt, "bad-name", fmt.Sprintf("%q cannot be the name of an environment variable", e.Name), "")
@@ -153,6 +154,22 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 	}
 	s.Stop = b.stop(doc.Stop)
 	return s
+}
+
+// readsItself notes the config files that the program reads without being told to.
+func (b *builder) readsItself(k *kind.Kind, s *hakaru.Service) {
+	if k == nil || b.opt.Read == nil || s.Dir != "" && strings.Contains(s.Dir, "{") || len(s.Run) == 0 {
+		return
+	}
+	dir := s.Dir
+	if !path.IsAbs(dir) {
+		dir = path.Join(b.opt.Dir, dir)
+	}
+	for _, name := range k.ReadsItself(s.Run) {
+		if _, err := b.opt.Read(path.Join(dir, name)); err == nil { // else it is not there
+			s.Unread = append(s.Unread, name)
+		}
+	}
 }
 
 // defaultRun is the kind's command for a config file.

@@ -22,6 +22,15 @@ func TestListens(t *testing.T) {
 		"uwsgi: leased":                  {"uwsgi", "uwsgi --http={http}", "[uwsgi]\nhttp = :80\n", "{http}", ""},
 		"uwsgi: a path":                  {"uwsgi", "uwsgi", "[uwsgi]\nsocket = /run/app.sock\n", "unix:/run/app.sock", ""},
 		"uwsgi: nothing":                 {"uwsgi", "uwsgi", "[uwsgi]\n", "", ""},
+		"uwsgi: the one of the trial":    {"uwsgi", "uwsgi", "[uwsgi]\nhttp-socket = :80\nhttp = {http}\n", "{http}", ""},
+		"uwsgi: a variable":              {"uwsgi", "uwsgi", "[uwsgi]\nport = 80\nhttp = :%(port)\n", "", ""},
+		"uwsgi: of the environment":      {"uwsgi", "uwsgi", "[uwsgi]\nhttp = 127.0.0.1:$(PORT)\n", "", ""},
+		"uwsgi: a path that is relative": {"uwsgi", "uwsgi", "[uwsgi]\nsocket = app.sock\n", "unix:app.sock", ""},
+		"uwsgi: a path in its directory": {"uwsgi", "uwsgi", "[uwsgi]\nchdir = /srv\nsocket = app.sock\n", "unix:/srv/app.sock", ""},
+		"uwsgi: with certificates":       {"uwsgi", "uwsgi", "[uwsgi]\nhttps = :8443,a.crt,a.key\n", "127.0.0.1:8443", ""},
+		"gunicorn: computed":             {"gunicorn", "gunicorn app:app", "import os\nbind = os.environ.get('BIND', '127.0.0.1:80')\n", "", ""},
+		"gunicorn: with a name in it":    {"gunicorn", "gunicorn app:app", "port = 80\nbind = f'0.0.0.0:{port}'\n", "", ""},
+		"gunicorn: a socket handed over": {"gunicorn", "gunicorn -b fd://3 app:app", "", "", ""},
 		"gunicorn: its default":          {"gunicorn", "gunicorn app:app", "", "127.0.0.1:8000", ""},
 		"gunicorn: the first of a list":  {"gunicorn", "gunicorn app:app", "bind = ['127.0.0.1:81', '127.0.0.1:82']\n", "127.0.0.1:81", ""},
 		"gunicorn: unix":                 {"gunicorn", "gunicorn -b unix:/run/g.sock app:app", "", "unix:/run/g.sock", ""},
@@ -64,6 +73,9 @@ func TestLacks(t *testing.T) {
 		"off by a number":        {"uwsgi", "uwsgi", "[uwsgi]\nmaster = 0\n", "max-worker-lifetime", "master", "master"},
 		"not there":              {"uwsgi", "uwsgi", "[uwsgi]\n", "max-worker-lifetime", "master", ""},
 		"implied":                {"uwsgi", "uwsgi", "[uwsgi]\nstats = 127.0.0.1:1\n", "max-worker-lifetime", "", ""},
+		"off above what implies": {"uwsgi", "uwsgi", "[uwsgi]\nmaster = no\nstats = 127.0.0.1:1\n", "max-worker-lifetime", "master", "master"},
+		"the file is not read":   {"puma", "puma -C puma.rb", "workers 4\n", "fork-worker", "", ""},
+		"the file has a section": {"uwsgi", "uwsgi --ini app.ini:prod", "", "max-worker-lifetime", "", ""},
 		"implied, and off":       {"uwsgi", "uwsgi", "[uwsgi]\nstats = 127.0.0.1:1\nmaster = no\n", "max-worker-lifetime", "master", "master"},
 		"the need has needs too": {"uwsgi", "uwsgi", "[uwsgi]\nmax-worker-lifetime = 0\n", "max-worker-lifetime-delta", "max-worker-lifetime", "max-worker-lifetime"},
 		"needs nothing":          {"uwsgi", "uwsgi", "", "threads", "", ""},
@@ -72,7 +84,8 @@ func TestLacks(t *testing.T) {
 		"gunicorn's jitter":      {"gunicorn", "gunicorn --max-requests 0 a:a", "", "max-requests-jitter", "max-requests", "max-requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			needs, off := load(t, c.kind).Lacks(strings.Fields(c.line), c.file, c.setting)
+			k, words := load(t, c.kind), strings.Fields(c.line)
+			needs, off := k.Lacks(words, c.file, k.Unseen(words, c.file), c.setting)
 			if got := strings.Join(needs, " "); got != c.needs || off != c.off {
 				t.Errorf("needs %q, off %q; want %q, %q", got, off, c.needs, c.off)
 			}
@@ -81,7 +94,12 @@ func TestLacks(t *testing.T) {
 	if by := load(t, "uwsgi").ImpliedBy(nil, "[uwsgi]\ncheaper = 2\n", "master"); by != "cheaper" {
 		t.Errorf("the master is switched on by %q", by)
 	}
+	if by := load(t, "uwsgi").ImpliedBy(nil, "[uwsgi]\nthreads = 2\n", "enable-threads"); by != "threads" {
+		t.Errorf("Python's threads are switched on by %q", by)
+	}
 }
+
+const bound = `log Listening at: (?:https?://)?(?:unix:)?(\S+)`
 
 // What is asked depends on the value and on the settings beside it.
 func TestAsks(t *testing.T) {
@@ -92,8 +110,10 @@ func TestAsks(t *testing.T) {
 	}{
 		"uwsgi: workers, master and router": {"uwsgi", "uwsgi", "[uwsgi]\nmaster = true\nhttp = :1\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +2"}, ""},
 		"uwsgi: no master, mules":           {"uwsgi", "uwsgi", "[uwsgi]\nhttp-socket = :1\nmules = 3\nmaster = false\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +3"}, ""},
+		"uwsgi: one router for both":        {"uwsgi", "uwsgi", "[uwsgi]\nhttp = :1\nhttps = :2,c,k\nhttp-to-https = :3\nmule = a.py\nmule = b.py\nspooler = s\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`, "processes +5"}, ""},
+		"uwsgi: some requests have lines":   {"uwsgi", "uwsgi", "[uwsgi]\nlog-5xx = true\n", "disable-logging", "true", nil, "what would show it says nothing together with log-5xx"},
 		"uwsgi: its file is not known": {"uwsgi", "uwsgi --ini app.ini --http :1", "", "processes", "4", nil,
-			"how many there are to be depends on a config file that hakaru does not see: name it with settings:, and write what it draws in into it"},
+			"what would show it depends on a config file that hakaru does not see: name it with settings:, and write what it draws in into it"},
 		"uwsgi: its file draws in another": {"uwsgi", "uwsgi", "[uwsgi]\nini = base.ini\n", "master", "true", nil,
 			"where its log goes is in a config file that hakaru does not see: name it with settings:, and write what it draws in into it"},
 		"uwsgi: workers that are replaced":   {"uwsgi", "uwsgi", "[uwsgi]\nmax-requests = 5\n", "processes", "4", []string{`log (?m)^spawned uWSGI worker \d+  count`}, "what would show it says nothing together with max-requests"},
@@ -106,10 +126,24 @@ func TestAsks(t *testing.T) {
 		"gunicorn: sync":                     {"gunicorn", "gunicorn", "", "worker-class", "sync", []string{`log Using worker: (\S+)`}, ""},
 		"gunicorn: sync with threads":        {"gunicorn", "gunicorn", "threads = 2\n", "worker-class", "sync", nil, "what would show it says nothing together with threads>1"},
 		"gunicorn: its log is elsewhere":     {"gunicorn", "gunicorn --error-logfile=/x", "", "worker-class", "sync", nil, "its log goes elsewhere (error-logfile!=-), so hakaru does not see it"},
-		"gunicorn: its log is here":          {"gunicorn", "gunicorn --error-logfile=-", "", "worker-class", "sync", []string{`log Using worker: (\S+)`}, ""},
-		"nginx: a number":                    {"nginx", "nginx", "worker_processes 2; pid x;\n", "worker_processes", "2", []string{"file contains worker_processes 2;", "processes +1"}, ""},
-		"nginx: auto":                        {"nginx", "nginx", "worker_processes auto;\n", "worker_processes", "auto", []string{"file contains worker_processes auto;"}, "auto is not a number, and how many it stands for is known to nginx only"},
-		"nginx: with a cache":                {"nginx", "nginx", "worker_processes 2;\nhttp { proxy_cache_path /c keys_zone=a:1m; }\n", "worker_processes", "2", []string{"file contains worker_processes 2;"}, "what would show it says nothing together with proxy_cache_path"},
+		"gunicorn: a level in capitals":      {"gunicorn", "gunicorn", "loglevel = 'WARNING'\n", "worker-class", "sync", nil, "its log goes elsewhere (log-level!=info|debug), so hakaru does not see it"},
+		"gunicorn: a level that is computed": {"gunicorn", "gunicorn", "import os\nloglevel = os.environ.get('L', 'info')\n", "worker-class", "sync", nil, "its log goes elsewhere (log-level!=info|debug), so hakaru does not see it"},
+		"gunicorn: a level that tells":       {"gunicorn", "gunicorn", "loglevel = 'Debug'\n", "worker-class", "sync", []string{`log Using worker: (\S+)`}, ""},
+		"gunicorn: loggers of its own":       {"gunicorn", "gunicorn", "logconfig_dict = {}\n", "worker-class", "sync", nil, "its log goes elsewhere (logconfig_dict), so hakaru does not see it"},
+		"gunicorn: a module as config": {"gunicorn", "gunicorn -c python:conf app:app", "", "workers", "4", nil,
+			"what would show it depends on a config file that hakaru does not see: name it with settings:, and write what it draws in into it"},
+		"gunicorn: bound to an address":   {"gunicorn", "gunicorn", "", "bind", "127.0.0.1:81", []string{bound}, ""},
+		"gunicorn: bound to a path":       {"gunicorn", "gunicorn", "", "bind", "unix:/run/g.sock", []string{bound + " equals /run/g.sock"}, ""},
+		"gunicorn: bound to a leased one": {"gunicorn", "gunicorn", "", "bind", "tcp://127.0.0.1:{http.port}", []string{bound + " equals 127.0.0.1:{http.port}"}, ""},
+		"gunicorn: bound to a name":       {"gunicorn", "gunicorn", "", "bind", "localhost:81", nil, "gunicorn may tell it in other words than localhost:81"},
+		"gunicorn: bound to several":      {"gunicorn", "gunicorn", "", "bind", "127.0.0.1:81,127.0.0.1:82", nil, "gunicorn may tell it in other words than 127.0.0.1:81,127.0.0.1:82"},
+		"gunicorn: its log is here":       {"gunicorn", "gunicorn --error-logfile=-", "", "worker-class", "sync", []string{`log Using worker: (\S+)`}, ""},
+		"nginx: a number":                 {"nginx", "nginx", "worker_processes 2; pid x;\n", "worker_processes", "2", []string{"file contains worker_processes 2;", "processes +1"}, ""},
+		"nginx: auto":                     {"nginx", "nginx", "worker_processes auto;\n", "worker_processes", "auto", []string{"file contains worker_processes auto;"}, "auto is not a number, and how many it stands for is known to nginx only"},
+		"nginx: with a cache":             {"nginx", "nginx", "worker_processes 2;\nhttp { proxy_cache_path /c keys_zone=a:1m; }\n", "worker_processes", "2", []string{"file contains worker_processes 2;"}, "what would show it says nothing together with proxy_cache_path"},
+		"nginx: with files that are not read": {"nginx", "nginx", "worker_processes 2;\nhttp { include mime.types; include conf.d/*.conf; }\n", "worker_processes", "2", []string{"file contains worker_processes 2;"},
+			"what would show it depends on a config file that hakaru does not see: name it with settings:, and write what it draws in into it"},
+		"nginx: with a table of types":       {"nginx", "nginx", "worker_processes 2;\nhttp { include /etc/nginx/mime.types; }\n", "worker_processes", "2", []string{"file contains worker_processes 2;", "processes +1"}, ""},
 		"nginx: any directive":               {"nginx", "nginx", "http { gzip  on; }\n", "gzip", "on", []string{"file contains gzip  on;"}, ""},
 		"nginx: a backlog":                   {"nginx", "nginx", "http { server { listen 81 backlog=9; } }\n", "listen", "81 backlog=9", []string{"file contains listen 81 backlog=9;", "backlog equals 9"}, ""},
 		"mariadb: any variable":              {"mariadb", "mariadbd", "", "innodb_read_io_threads", "4", []string{"sql select @@global.innodb_read_io_threads"}, ""},
@@ -123,10 +157,14 @@ func TestAsks(t *testing.T) {
 		"puma: one number for both":          {"puma", "puma", "", "threads", "3", []string{`log \*\s+Max threads: (\d+)`, `log \*\s+Min threads: (\d+)`}, ""},
 		"puma: its file sends the log away": {"puma", "puma -C puma.rb", "stdout_redirect '/var/log/puma'\n", "environment", "production", nil,
 			"its log goes elsewhere (stdout_redirect), so hakaru does not see it"},
-		"puma: no workers": {"puma", "puma -w 0", "", "workers", "0", []string{"log Puma starting in single mode"}, ""},
+		"puma: bound to a name":    {"puma", "puma", "", "bind", "tcp://localhost:81", nil, "puma may tell it in other words than tcp://localhost:81"},
+		"puma: bound with options": {"puma", "puma", "", "bind", "tcp://127.0.0.1:81?backlog=5", []string{`log Listening on (?:http://)?(\S+) equals 127.0.0.1:81`}, ""},
+		"puma: bound to a path":    {"puma", "puma", "", "bind", "unix:///run/p", []string{`log Listening on (?:http://)?(\S+)`}, ""},
+		"puma: no workers":         {"puma", "puma -w 0", "", "workers", "0", []string{"log Puma starting in single mode"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asks, why := load(t, c.kind).Asks(strings.Fields(c.line), c.file, "127.0.0.1:5", c.setting, c.value)
+			k, words := load(t, c.kind), strings.Fields(c.line)
+			asks, why := k.Asks(words, c.file, k.Unseen(words, c.file), "127.0.0.1:5", c.setting, c.value)
 			var got []string
 			for _, a := range asks {
 				got = append(got, inWords(a))

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -65,17 +66,28 @@ func load(from fs.FS) (*Catalogue, error) {
 		c.heads = append(c.heads, h)
 	}
 	slices.SortFunc(c.heads, func(a, b head) int { return strings.Compare(a.Name, b.Name) })
+	// A name in planned.yaml would hide the file that was written for it.
+	for i, h := range c.heads[min(1, len(c.heads)):] {
+		if other := c.heads[i]; other.Name == h.Name {
+			return nil, fmt.Errorf("list kinds: %s is there twice (%s): once it has a file, it is taken out of %s", h.Name, other.path+h.path, plannedKinds)
+		}
+	}
 	return c, nil
 }
 
-// headLines are the lines of a kind file that its head stands on.
+// headLines are the lines of a kind file that its head stands on, those that go on
+// with it included.
 func headLines(text []byte) []byte {
 	var out []byte
+	head := false
 	for line := range bytes.Lines(text) {
-		for _, key := range []string{"name:", "built:", "programs:"} {
-			if bytes.HasPrefix(line, []byte(key)) {
-				out = append(out, line...)
-			}
+		if !bytes.ContainsAny(line[:1], " \t-]}\n") { // a key of the file, or a comment
+			head = slices.ContainsFunc([]string{"name:", "built:", "programs:"}, func(key string) bool {
+				return bytes.HasPrefix(line, []byte(key))
+			})
+		}
+		if head {
+			out = append(out, line...)
 		}
 	}
 	return out
@@ -157,25 +169,23 @@ func (c *Catalogue) Guess(words []string) *Kind {
 	return nil
 }
 
-// inherit fills a kind with what the one has that it is like. Its own settings and
-// signs come before those of the other.
+// inherit fills a kind with what the one has that it is like: every key that is not
+// written counts as it does there. Its own settings and signs come before those of
+// the other.
 func (k *Kind) inherit(model *Kind) {
 	own := *k
 	*k = *model
-	k.Name, k.Built, k.Like = own.Name, own.Built, own.Like
-	if own.Summary != "" {
-		k.Summary = own.Summary
-	}
-	if own.Programs != nil {
-		k.Programs = own.Programs
-	}
-	if own.Run != "" {
-		k.Run, k.RunUnless = own.Run, own.RunUnless
-	}
-	if own.Names != "" {
-		k.Names = own.Names
-	}
 	k.names, k.all, k.switches = nil, nil, nil
+	to, written := reflect.ValueOf(k).Elem(), reflect.ValueOf(own)
+	for i := range to.NumField() {
+		if to.Type().Field(i).IsExported() && !written.Field(i).IsZero() {
+			to.Field(i).Set(written.Field(i))
+		}
+	}
+	k.Built = own.Built
+	if own.Run != "" {
+		k.RunUnless = own.RunUnless // the other command of this one
+	}
 	k.Settings = append(slices.Clone(own.Settings), slices.DeleteFunc(slices.Clone(model.Settings), func(s Setting) bool {
 		return slices.ContainsFunc(own.Settings, func(o Setting) bool { return o.Name == s.Name })
 	})...)

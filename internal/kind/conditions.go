@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hakaru"
 )
 
 // offWords are the values that switch a setting off.
@@ -13,15 +15,76 @@ func offWords() []string { return []string{"false", "0", "no", "off", "0s"} }
 // Off reports whether a value switches a setting off.
 func Off(value string) bool { return slices.Contains(offWords(), strings.ToLower(value)) }
 
-// Blind reports whether settings may be where hakaru does not see them: in a config
-// file that the command line names and the experiment does not, or in one that the
-// config file draws in.
-func (k *Kind) Blind(words []string, content string) bool {
+// Unseen names a config file that may hold settings which hakaru does not see: one
+// that the command line names and the experiment does not, or one that the config
+// file draws in. Empty where all is seen.
+func (k *Kind) Unseen(words []string, content string) string {
 	if content != "" {
-		return k.CanEditFile() && len(k.file().Includes(k.mask(content))) > 0
+		return k.drawnIn(content)
+	}
+	for _, name := range k.Edit.ConfigFlags {
+		if file, found := k.Value(words, "", name); found {
+			return file
+		}
 	}
 	pattern, err := regexp.Compile(k.Edit.Config)
-	return err == nil && k.Edit.Config != "" && len(words) > 0 && slices.ContainsFunc(words[1:], pattern.MatchString)
+	if err != nil || k.Edit.Config == "" || len(words) == 0 {
+		return ""
+	}
+	if i := slices.IndexFunc(words[1:], pattern.MatchString); i >= 0 {
+		return words[1+i]
+	}
+	return ""
+}
+
+// drawnIn is the first file that a config file draws in, but for those that are
+// known to hold no settings.
+func (k *Kind) drawnIn(content string) string {
+	if !k.CanEditFile() {
+		return ""
+	}
+	plain, err := regexp.Compile(k.Edit.Plain)
+	for _, include := range k.file().Includes(k.mask(content)) {
+		if err != nil || k.Edit.Plain == "" || !plain.MatchString(include.Path) {
+			return unmask(include.Path)
+		}
+	}
+	return ""
+}
+
+// ReadsItself are the config files that the program reads without being told to,
+// where its command line names none: paths from the directory it runs in.
+func (k *Kind) ReadsItself(words []string) []string {
+	if len(k.Edit.Implicit) == 0 || k.Unseen(words, "") != "" {
+		return nil
+	}
+	return k.Edit.Implicit
+}
+
+// opaque tells a config file that is there and cannot be read: a program in
+// another language.
+func (k *Kind) opaque(content string) bool { return content != "" && !k.CanEditFile() }
+
+// OffBy names what may keep a setting on that is to be off, where it cannot be put
+// into the config file: taking the flag away does not switch off what a file
+// switches on, be it one that is not seen, or the one that content is of, called
+// file, where it has the setting or cannot be read and mentions it. Empty where the
+// setting is not to be off, or nothing is in the way.
+func (k *Kind) OffBy(content, file, unseen string, s hakaru.Setting) string {
+	known := k.Describe(s.Name)
+	has := k.Line(content, s.Name) != ""
+	if s.Value == nil || !Off(*s.Value) || !known.isSwitch() || k.Edit.Switch == "" {
+		return ""
+	}
+	for _, name := range k.inFile(s.Name) {
+		word := regexp.QuoteMeta(strings.ReplaceAll(name, "-", "_"))
+		mentions, err := regexp.MatchString(`(?m)^[^#\n]*\b`+word+`\b`, content)
+		has = has || k.opaque(content) && err == nil && mentions
+	}
+	if has {
+		return file
+	}
+	return unseen
 }
 
 // On reports whether a setting is switched on, by itself or by another that
@@ -35,7 +98,8 @@ func (k *Kind) On(words []string, content, name string) (on, written bool) {
 }
 
 // ImpliedBy returns the setting that switches another on which is not written
-// itself, or "".
+// itself, or "". One that is written and off stays off, wherever it stands: so
+// uWSGI 2.0.21 takes its master.
 func (k *Kind) ImpliedBy(words []string, content, name string) string {
 	s := k.Describe(name)
 	if len(s.ImpliedBy) == 0 {
@@ -52,24 +116,32 @@ func (k *Kind) ImpliedBy(words []string, content, name string) string {
 	return ""
 }
 
+// conditionOf is the setting that a condition is about; empty for ~text.
+func conditionOf(condition string) string {
+	if at := strings.IndexAny(condition, "=!>~"); at >= 0 {
+		return condition[:at]
+	}
+	return condition
+}
+
 // Holds evaluates a condition: the name of a setting that is switched on, or
-// name=value, name!=value, name>number, or ~text for a text in the config file.
+// name=value, name!=value (with several: a|b), name>number, or ~text for a text in
+// the config file.
 func (k *Kind) Holds(condition string, words []string, content string) bool {
 	if text, found := strings.CutPrefix(condition, "~"); found {
 		return strings.Contains(content, text)
 	}
-	at := strings.IndexAny(condition, "=!>")
-	if at < 0 {
+	name := conditionOf(condition)
+	if name == condition {
 		on, _ := k.On(words, content, condition)
 		return on
 	}
-	name, sign, want := condition[:at], condition[at:at+1], strings.TrimLeft(condition[at:], "=!>")
+	sign, want := condition[len(name):len(name)+1], strings.TrimLeft(condition[len(name):], "=!>")
 	value, found := k.Value(words, content, name)
 	switch sign {
-	case "=":
-		return found && value == want
-	case "!":
-		return found && value != want
+	case "=", "!":
+		is := slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.EqualFold(w, value) })
+		return found && is == (sign == "=")
 	}
 	have, err := strconv.ParseFloat(value, 64)
 	least, err2 := strconv.ParseFloat(want, 64)
@@ -86,10 +158,10 @@ func (k *Kind) Any(conditions []string, words []string, content string) string {
 	return ""
 }
 
-// Lacks tells what a setting would need to do anything: nothing where it has it,
-// else the names of which one would do, and the one of them that is written and
-// switched off, if any.
-func (k *Kind) Lacks(words []string, content, name string) (needs []string, off string) {
+// Lacks tells what a setting would need to do anything: nothing where it has it, or
+// may have it in a config file that is not seen, else the names of which one would
+// do, and the one of them that is written and switched off, if any.
+func (k *Kind) Lacks(words []string, content, unseen, name string) (needs []string, off string) {
 	s := k.Describe(name)
 	for _, need := range s.Needs {
 		on, written := k.On(words, content, need)
@@ -100,7 +172,7 @@ func (k *Kind) Lacks(words []string, content, name string) (needs []string, off 
 			off = need
 		}
 	}
-	if off == "" && k.Blind(words, content) {
+	if off == "" && (unseen != "" || k.opaque(content)) {
 		return nil, ""
 	}
 	return s.Needs, off

@@ -93,8 +93,15 @@ type Edit struct {
 	Flag     string     `yaml:"flag"`     // "--{name}={value}"; empty where there are no flags
 	Switch   string     `yaml:"switch"`   // "--{name}": a flag without a value
 	// Config is a pattern (RE2) on a word of the command line that names a config
-	// file.
-	Config string `yaml:"config"`
+	// file, and ConfigFlags are the settings that name one there.
+	Config      string   `yaml:"config"`
+	ConfigFlags []string `yaml:"config_flags"`
+	// Implicit are the config files that the program reads of itself where its
+	// command line names none, from the directory it runs in.
+	Implicit []string `yaml:"implicit"`
+	// Plain is a pattern (RE2) on the path of a file that the config file draws in:
+	// it holds no settings.
+	Plain string `yaml:"plain"`
 	// In is the block for a setting of which nothing is known.
 	In string `yaml:"in"`
 	// Dashes says that - and _ are the same in names of settings.
@@ -139,7 +146,7 @@ type Setting struct {
 	// Mistaken are names that people write for it and the program does not take.
 	Mistaken []string `yaml:"mistaken"`
 	// File and Flag are its names in the config file and on the command line,
-	// where they differ from what a person writes.
+	// where they differ from what a person writes. A File of "-": a flag only.
 	File string `yaml:"file"`
 	Flag string `yaml:"flag"`
 	// Switch says that its flag takes no value.

@@ -1,6 +1,7 @@
 package kind_test
 
 import (
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,13 +42,14 @@ func TestKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built := []string{"command", "serve", "uwsgi", "gunicorn", "nginx", "mariadb", "mysql", "memcached", "puma"}
-	for _, name := range append(built, "unicorn", "starlet", "starman", "postfix") {
-		k, found := c.Find(name)
-		if !found {
-			t.Errorf("%s is not known", name)
-		} else if want := slices.Contains(built, name); k.Built != want {
-			t.Errorf("%s: built is %v", name, k.Built)
+	files, err := filepath.Glob("kinds/*.yaml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d kind files, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		if k, found := c.Find(name); name != "planned" && (!found || k.Name != name || !k.Built) {
+			t.Errorf("%s: there is no kind of this name, or it is not marked as built", file)
 		}
 	}
 	types := []kind.Type{kind.Text, kind.Count, kind.Whole, kind.Bool, kind.Duration, kind.Share, kind.Bytes, kind.Size, kind.Address, kind.Choice}
@@ -109,7 +111,7 @@ func TestKinds(t *testing.T) {
 			}
 			for _, p := range s.Proofs {
 				asks := 0
-				for _, is := range []bool{p.HTTP != "", p.Processes, p.Threads, p.Backlog, p.Log != "", p.SQL != "", p.Stats != "", p.File, p.Cmdline} {
+				for _, is := range []bool{p.HTTP != "", p.Processes, p.Threads, p.Backlog, p.Log != "", p.SQL != "", p.Stats != "", p.Command != "", p.File, p.Cmdline} {
 					if is {
 						asks++
 					}
@@ -129,13 +131,21 @@ func TestKinds(t *testing.T) {
 				conditions(s.Name+" unless", p.Unless)
 				conditions(s.Name+" when", p.When)
 				for plus := range p.Plus {
-					known(s.Name+" plus", plus)
+					for name := range strings.SplitSeq(plus, "|") {
+						known(s.Name+" plus", name)
+					}
 				}
 			}
 		}
 		conditions("logs_elsewhere", k.LogsElsewhere)
 		conditions("background", k.Background)
 		conditions("takes_over", k.TakesOver)
+		conditions("config_flags", k.Edit.ConfigFlags)
+		for _, text := range []string{k.Edit.Config, k.Edit.Plain} {
+			if text != "" {
+				pattern("edit", text)
+			}
+		}
 		for _, p := range k.Private {
 			known("private", p.Name)
 		}

@@ -3,6 +3,7 @@ package kind
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,10 +28,19 @@ type Listen struct {
 // Address returns where a service listens whose command line and config file are
 // these, as host:port or unix:/path; empty where the kind does not know.
 func (k *Kind) Address(words []string, content string) string {
+	written := ""
 	for _, name := range k.Listen.Settings {
-		if value, found := k.Value(words, content, name); found && value != "" && !Off(value) {
-			return plainAddress(value)
+		value, found := k.Value(words, content, name)
+		if !found || value == "" || Off(value) {
+			continue
 		}
+		// The one that is given an address of the trial is the one that is meant.
+		if written == "" || strings.Contains(value, "{") && !strings.Contains(written, "{") {
+			written = value
+		}
+	}
+	if written != "" {
+		return k.within(plainAddress(written), words, content)
 	}
 	socket, port := k.socket(words, content), ""
 	if k.Listen.Port != "" {
@@ -72,6 +82,45 @@ func (k *Kind) socket(words []string, content string) string {
 	return ""
 }
 
+// within puts the relative path of a unix socket into the directory that the
+// program changes to; without one it starts at the service's own.
+func (k *Kind) within(address string, words []string, content string) string {
+	file, unix := strings.CutPrefix(address, "unix:")
+	if !unix || k.Listen.Dir == "" || strings.ContainsAny(file[:min(1, len(file))], "/@{") {
+		return address
+	}
+	dir, found := k.Value(words, content, k.Listen.Dir)
+	switch {
+	case !found:
+		return address
+	case strings.ContainsAny(dir, "%$()"):
+		return "" // a variable of the file
+	}
+	return "unix:" + path.Join(dir, file)
+}
+
+// Overwritten are the listening addresses of a config file that a setting put
+// beside or into it does not do right by: another that stays, or lines that become
+// one. It gives the setting and what is said of it, empty where all is well.
+func (k *Kind) Overwritten(before, after string, settings []hakaru.Setting) (setting, what string) {
+	for _, s := range settings {
+		if s.Value == nil || !slices.ContainsFunc(k.Listen.Settings, func(n string) bool { return k.Same(n, s.Name) }) {
+			continue
+		}
+		if lines := len(k.keysOf(before, s.Name)); lines > 1 {
+			return s.Name, fmt.Sprintf("stands in %d lines of the config file, and all of them become this one, without what else they say; with {%s} written in the line that is meant, only that changes", lines, s.Name)
+		}
+		for _, other := range k.Listen.Settings {
+			value, found := k.inContent(after, other)
+			if found && !k.Same(other, s.Name) && !Off(value) && !strings.HasPrefix(plainAddress(value), "unix:") && // of those see TakenOver
+				!slices.ContainsFunc(settings, func(o hakaru.Setting) bool { return k.Same(o.Name, other) }) {
+				return s.Name, fmt.Sprintf("is put in, and the config file listens with %s = %s, which stays; %s: null takes it out", other, value, other)
+			}
+		}
+	}
+	return "", ""
+}
+
 // TakenOver is the socket file that a config file names and the program would take
 // from whoever listens on it, with the setting that names it; empty where there is
 // none. One that hakaru makes is not meant.
@@ -98,7 +147,8 @@ func (k *Kind) DataSource(words []string, content string) string {
 
 // plainAddress makes host:port or unix:/path of the ways in which servers write
 // an address: a bare port, ":80", "*:80", "tcp://…", "unix://…", a path, with
-// options behind it, or as the first of a Python list.
+// options behind it, or as the first of several. Empty where it is none that can be
+// read: a variable or an expression of the config file.
 func plainAddress(value string) string {
 	if list, found := strings.CutPrefix(value, "["); found && strings.ContainsAny(list, `'"`) {
 		value = strings.Trim(strings.TrimSpace(strings.Split(strings.TrimSuffix(list, "]"), ",")[0]), `'"`)
@@ -107,6 +157,10 @@ func plainAddress(value string) string {
 		value = words[0]
 	}
 	value, _, _ = strings.Cut(strings.TrimPrefix(value, "tcp://"), "?")
+	value, _, _ = strings.Cut(value, ",") // uWSGI's https has its certificates behind it
+	if strings.ContainsAny(value, "()'\"%$=\\") {
+		return ""
+	}
 	if file, unix := strings.CutPrefix(value, "unix:"); unix {
 		return "unix:" + strings.TrimPrefix(file, "//")
 	}
@@ -117,8 +171,16 @@ func plainAddress(value string) string {
 		return "127.0.0.1:" + value
 	}
 	colon := strings.LastIndexByte(value, ':')
-	if colon < 0 || strings.Contains(value[colon:], "]") || strings.HasPrefix(value, "{") {
+	switch {
+	case strings.HasPrefix(value, "{"):
 		return value
+	case colon < 0 && (strings.Contains(value, "/") || strings.HasSuffix(value, ".sock") || strings.HasSuffix(value, ".socket")):
+		return "unix:" + value
+	case colon < 0 || strings.Contains(value[colon:], "]"):
+		return "" // a host alone, or a name that something else gives a meaning
+	}
+	if _, err := strconv.ParseUint(value[colon+1:], 10, 16); err != nil && !strings.HasPrefix(value[colon+1:], "{") {
+		return "" // fd://3, a port by name
 	}
 	return reachable(value[:colon]) + value[colon:]
 }

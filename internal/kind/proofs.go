@@ -10,7 +10,7 @@ import (
 )
 
 // Proof is one way to see a setting in force. Exactly one of HTTP, Processes,
-// Threads, Backlog, Log, SQL, Stats, File and Cmdline is set.
+// Threads, Backlog, Log, SQL, Stats, Command, File and Cmdline is set.
 type Proof struct {
 	HTTP      string `yaml:"http"` // a URL, {addr} as in Ready
 	Processes bool   `yaml:"processes"`
@@ -18,13 +18,16 @@ type Proof struct {
 	Backlog   bool   `yaml:"backlog"`
 	// Log is a pattern (RE2) on the output. Its last group is the value; without
 	// one, that it is there is the proof.
-	Log     string `yaml:"log"`
-	SQL     string `yaml:"sql"`     // a statement; {name} is the setting with underscores
-	Stats   string `yaml:"stats"`   // the field of memcached's "stats settings"
+	Log   string `yaml:"log"`
+	SQL   string `yaml:"sql"`   // a statement; {name} is the setting with underscores
+	Stats string `yaml:"stats"` // the field of memcached's "stats settings"
+	// Command is a command line whose output is compared: {addr}, {host}, {port} and
+	// {path} are of the address, {name} is the setting.
+	Command string `yaml:"command"`
 	File    bool   `yaml:"file"`    // the line in the config file that the running process has read
 	Cmdline bool   `yaml:"cmdline"` // the flag, where it was put on the command line
 
-	Field string `yaml:"field"` // into the answer of HTTP
+	Field string `yaml:"field"` // into the answer of HTTP, or what Command prints
 	// As says what the value is: "seconds", "share", "bytes" (64 MiB), "size" (64M),
 	// "megabytes" (64): the answer is the plain number of it; "first" and "last" of
 	// two with a colon between them (1:5).
@@ -33,7 +36,8 @@ type Proof struct {
 	// nothing where it is not there.
 	Part string `yaml:"part"`
 	// Offset is added to the number asked for, of Processes; so is what Plus says of
-	// each setting that is switched on: a number, or "value".
+	// each setting (or the first of several, a|b) that is switched on: a number,
+	// "value", or "lines" for how often it is written.
 	Offset int               `yaml:"offset"`
 	Plus   map[string]string `yaml:"plus"`
 	// Count: how many distinct lines match Log is the number asked for.
@@ -64,6 +68,8 @@ func (p Proof) Kind() string {
 		return "sql"
 	case p.Stats != "":
 		return "stats"
+	case p.Command != "":
+		return "command"
 	case p.File:
 		return "file"
 	case p.Cmdline:
@@ -73,9 +79,9 @@ func (p Proof) Kind() string {
 }
 
 // Asks returns what to ask where a setting has this value, and why there is
-// nothing to ask where that is known. The service listens at address; a leased
-// name in a text stays.
-func (k *Kind) Asks(words []string, content, address, name, whole string) (asks []hakaru.Ask, why string) {
+// nothing to ask where that is known. The service listens at address, and unseen is
+// a config file that hakaru does not see; a leased name in a text stays.
+func (k *Kind) Asks(words []string, content, unseen, address, name, whole string) (asks []hakaru.Ask, why string) {
 	s := k.Describe(name)
 	elsewhere := k.Any(k.LogsElsewhere, words, content)
 	for _, p := range s.Proofs {
@@ -86,11 +92,20 @@ func (k *Kind) Asks(words []string, content, address, name, whole string) (asks 
 		if len(p.When) > 0 && k.Any(p.When, words, content) == "" {
 			continue
 		}
+		if len(p.Unless) > 0 && unseen != "" {
+			why = "what would show it depends on a config file that hakaru does not see: " + unseenFix
+			continue
+		}
 		value, there := p.part(whole)
 		if !there {
+			if why == "" {
+				why = k.Name + " may tell it in other words than " + whole
+			}
 			continue
 		}
 		a := hakaru.Ask{Kind: p.Kind(), Field: p.Field, Offset: p.Offset, Count: p.Count, From: p.From}
+		// Of a choice all the words are known that the program has for it.
+		a.Exact = s.Type == Choice && (a.Kind == "sql" || a.Kind == "stats")
 		if a.From == hakaru.AtReady {
 			a.From = ""
 		}
@@ -99,7 +114,7 @@ func (k *Kind) Asks(words []string, content, address, name, whole string) (asks 
 		}
 		switch a.Kind {
 		case "http":
-			if strings.HasPrefix(address, "unix:") {
+			if address == "" || strings.HasPrefix(address, "unix:") {
 				continue
 			}
 			a.Argument = hakaru.Names{"addr": address}.Expand(p.HTTP)
@@ -108,8 +123,8 @@ func (k *Kind) Asks(words []string, content, address, name, whole string) (asks 
 				why = value + " is not a number, and how many it stands for is known to " + k.Name + " only"
 				continue
 			}
-			if len(p.Plus) > 0 && k.Blind(words, content) {
-				why = "how many there are to be depends on a config file that hakaru does not see: " + unseen
+			if len(p.Plus) > 0 && unseen != "" {
+				why = "how many there are to be depends on a config file that hakaru does not see: " + unseenFix
 				continue
 			}
 			a.Offset += k.plus(p, words, content)
@@ -118,8 +133,8 @@ func (k *Kind) Asks(words []string, content, address, name, whole string) (asks 
 				why = "its log goes elsewhere (" + strings.TrimPrefix(elsewhere, "~") + "), so hakaru does not see it"
 				continue
 			}
-			if len(k.LogsElsewhere) > 0 && k.Blind(words, content) {
-				why = "where its log goes is in a config file that hakaru does not see: " + unseen
+			if len(k.LogsElsewhere) > 0 && unseen != "" {
+				why = "where its log goes is in a config file that hakaru does not see: " + unseenFix
 				continue
 			}
 			a.Argument = hakaru.Names{"value": value}.Expand(p.Log)
@@ -129,7 +144,17 @@ func (k *Kind) Asks(words []string, content, address, name, whole string) (asks 
 		case "sql":
 			a.Argument = hakaru.Names{"name": strings.ReplaceAll(s.Name, "-", "_")}.Expand(p.SQL)
 		case "stats":
+			if address == "" {
+				why = "where it listens is not known, so it cannot be asked"
+				continue
+			}
 			a.Argument, a.Field = address, p.Stats
+		case "command":
+			command, known := commandFor(p.Command, address, s.Name)
+			if !known {
+				continue
+			}
+			a.Argument = command
 		case "file":
 			a.Contains = k.Line(content, name)
 			if a.Contains == "" {
@@ -167,24 +192,61 @@ func (p Proof) part(value string) (string, bool) {
 	return match[1], true
 }
 
-// unseen is what to do about a config file that is not known.
-const unseen = "name it with settings:, and write what it draws in into it"
+// commandFor fills in what a command is asked about; known says that the address
+// has the parts that it needs.
+func commandFor(command, address, name string) (text string, known bool) {
+	names := hakaru.Names{"name": name}
+	if file, unix := strings.CutPrefix(address, "unix:"); unix {
+		names["path"] = file
+	} else if address != "" {
+		names["addr"] = address
+		if lease, whole := strings.CutSuffix(address, "}"); whole && strings.HasPrefix(lease, "{") {
+			names["host"], names["port"] = lease+".host}", lease+".port}"
+		} else if colon := strings.LastIndexByte(address, ':'); colon >= 0 {
+			names["host"], names["port"] = strings.Trim(address[:colon], "[]"), address[colon+1:]
+		}
+	}
+	text = names.Expand(command)
+	for _, part := range []string{"{addr}", "{host}", "{port}", "{path}"} {
+		if strings.Contains(text, part) {
+			return "", false
+		}
+	}
+	return text, true
+}
+
+// unseenFix is what to do about a config file that is not known.
+const unseenFix = "name it with settings:, and write what it draws in into it"
 
 // plus is how many processes other settings add.
 func (k *Kind) plus(p Proof, words []string, content string) int {
 	sum := 0
-	for name, more := range p.Plus {
-		if on, _ := k.On(words, content, name); !on {
-			continue
-		}
-		if more == "value" {
-			more, _ = k.Value(words, content, name)
-		}
-		if n, err := strconv.Atoi(more); err == nil {
-			sum += n
+	for names, more := range p.Plus {
+		for name := range strings.SplitSeq(names, "|") {
+			if on, _ := k.On(words, content, name); !on {
+				continue
+			}
+			switch more {
+			case "value":
+				more, _ = k.Value(words, content, name)
+			case "lines":
+				more = strconv.Itoa(len(k.keysOf(content, name)) + k.flags(words, name))
+			}
+			if n, err := strconv.Atoi(more); err == nil {
+				sum += n
+			}
+			break
 		}
 	}
 	return sum
+}
+
+// flags is how often a setting stands on the command line.
+func (k *Kind) flags(words []string, name string) int {
+	if !k.CanEditWords() {
+		return 0
+	}
+	return k.words(k.Describe(name)).Count(words, k.onLine(name))
 }
 
 // flag is a setting's flag as it stands on the command line.

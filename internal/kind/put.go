@@ -32,13 +32,20 @@ func (k *Kind) words(s Setting) edit.Words {
 	return w
 }
 
+// flagOnly stands for the name in the config file of a setting that has none.
+const flagOnly = "-"
+
 func (s *Setting) isSwitch() bool { return s.Switch || s.Type == Bool }
 
 // inFile are the names of a setting in the config file, the one to write first.
 func (k *Kind) inFile(name string) []string {
 	s := k.Describe(name)
 	first := name
-	if s.File != "" {
+	switch s.File {
+	case "":
+	case flagOnly:
+		return []string{flagOnly}
+	default:
 		first = s.File
 	}
 	return others(first, name, s)
@@ -75,6 +82,9 @@ func (k *Kind) EditFile(content string, settings []hakaru.Setting) (string, erro
 		names := slices.DeleteFunc(k.inFile(s.Name), func(n string) bool { return strings.HasPrefix(n, "-") })
 		if s.Value != nil {
 			value := k.mask(*s.Value)
+			if k.Edit.File == edit.Assign && k.Describe(s.Name).Type == Bool && k.Describe(s.Name).Check(value) == nil && !strings.Contains(value, "{") {
+				value = strconv.FormatBool(!Off(value)) // "on" is a string to Python
+			}
 			s.Value = &value
 		}
 		for _, context := range k.contexts(content, s.Name) {
@@ -141,6 +151,19 @@ func (k *Kind) keys(content string) []edit.Key {
 	return keys
 }
 
+// keysOf are the lines of a config file that have a setting, in the sections that
+// the program reads.
+func (k *Kind) keysOf(content, name string) []edit.Key {
+	if !k.CanEditFile() || content == "" {
+		return nil
+	}
+	names := k.inFile(name)
+	return slices.DeleteFunc(k.keys(content), func(key edit.Key) bool {
+		return len(k.Edit.Sections) > 0 && !slices.Contains(k.Edit.Sections, key.Section) ||
+			!slices.ContainsFunc(names, func(n string) bool { return k.normal(n) == k.normal(key.Name) })
+	})
+}
+
 func (k *Kind) inContent(content, name string) (string, bool) {
 	if !k.CanEditFile() {
 		return "", false
@@ -156,16 +179,28 @@ func (k *Kind) contexts(content, name string) []string {
 	if k.Edit.File != edit.Nginx {
 		return []string{""}
 	}
-	var in []string
-	for _, key := range k.keys(content) {
-		if key.Name == name && !slices.Contains(in, key.Section) {
-			in = append(in, key.Section)
+	// keepalive_timeout of an upstream is another thing than that of http, and
+	// stream and mail are servers of their own.
+	usual := k.Describe(name).In
+	root, _, _ := strings.Cut(usual, ".")
+	var in, elsewhere []string
+	for _, key := range k.keysOf(content, name) {
+		to := &in
+		first, _, _ := strings.Cut(key.Section, ".")
+		if upstream := strings.HasSuffix(key.Section, ".upstream"); upstream != strings.HasSuffix(usual, ".upstream") || first != root && first != "" && root != "" {
+			to = &elsewhere
+		}
+		if !slices.Contains(*to, key.Section) {
+			*to = append(*to, key.Section)
 		}
 	}
-	if in == nil {
-		in = []string{k.Describe(name).In}
+	switch {
+	case in != nil:
+		return in
+	case elsewhere != nil:
+		return elsewhere
 	}
-	return in
+	return []string{usual}
 }
 
 // EditWords returns a command line with the settings put in as flags: in place
@@ -231,10 +266,9 @@ func (k *Kind) Line(content, name string) string {
 	if !k.CanEditFile() {
 		return ""
 	}
-	names, found := k.inFile(name), ""
-	lines := strings.Split(content, "\n")
-	for _, key := range k.keys(content) {
-		if !slices.ContainsFunc(names, func(n string) bool { return k.normal(n) == k.normal(key.Name) }) || key.Line > len(lines) {
+	found, lines := "", strings.Split(content, "\n")
+	for _, key := range k.keysOf(content, name) {
+		if key.Line > len(lines) {
 			continue
 		}
 		found = strings.TrimSpace(lines[key.Line-1])

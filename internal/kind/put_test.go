@@ -19,6 +19,15 @@ func TestPut(t *testing.T) {
 		"uwsgi: a synonym takes the place of the other": {"uwsgi", "[uwsgi]\nprocesses = 2\n", []hakaru.Setting{set("workers", "4")}, "[uwsgi]\nworkers = 4\n"},
 		"gunicorn: the file has other names than the flags": {"gunicorn", "workers = 2\n", []hakaru.Setting{set("worker-class", "gthread"), set("preload", "true")},
 			"workers = 2\n# Set by hakaru:\nworker_class = \"gthread\"\npreload_app = True\n"},
+		"gunicorn: sendfile": {"gunicorn", "sendfile = True\n", []hakaru.Setting{set("sendfile", "false")}, "# Set by hakaru:\nsendfile = False\n"},
+		"gunicorn: on is no word of Python": {"gunicorn", "", []hakaru.Setting{set("preload", "on"), set("reload", "0")},
+			"# Set by hakaru:\npreload_app = True\nreload = False\n"},
+		"nginx: an upstream's is its own": {"nginx", "http { upstream u { server a; keepalive_timeout 60; }\nkeepalive_timeout 75; }\n",
+			[]hakaru.Setting{set("keepalive_timeout", "5")}, "http { upstream u { server a; keepalive_timeout 60; }\nkeepalive_timeout 5; }\n"},
+		"nginx: so is what only an upstream has": {"nginx", "http { upstream u { server a; keepalive_requests 60; } }\n",
+			[]hakaru.Setting{set("keepalive_requests", "5")}, "http { upstream u { server a; keepalive_requests 5; } }\n"},
+		"nginx: stream listens by itself": {"nginx", "stream { server { listen 53 udp; } }\nhttp { server { listen 80; } }\n",
+			[]hakaru.Setting{set("listen", "81")}, "stream { server { listen 53 udp; } }\nhttp { server { listen 81; } }\n"},
 		"nginx: where the directive is usual": {"nginx", "events {}\nhttp {\n    server { listen 80; }\n}\n",
 			[]hakaru.Setting{set("worker_processes", "2"), set("worker_connections", "64"), set("keepalive_timeout", "5"), set("listen", "{http}")},
 			"worker_processes 2;\nevents {\n    worker_connections 64;\n}\nhttp {\n    keepalive_timeout 5;\n    server { listen {http}; }\n}\n"},
@@ -61,6 +70,7 @@ func TestPutWords(t *testing.T) {
 		"gunicorn: the file's name for a flag":     {"gunicorn", "gunicorn app:app", []hakaru.Setting{set("worker_class", "sync"), set("accesslog", "-")}, "gunicorn app:app --worker-class=sync --access-logfile=-"},
 		"gunicorn: a switch on":                    {"gunicorn", "gunicorn app:app", []hakaru.Setting{set("preload", "yes")}, "gunicorn app:app --preload"},
 		"gunicorn: a switch off":                   {"gunicorn", "gunicorn --preload app:app", []hakaru.Setting{set("preload", "off")}, "gunicorn app:app"},
+		"gunicorn: what switches off":              {"gunicorn", "gunicorn app:app", []hakaru.Setting{set("no-sendfile", "true")}, "gunicorn app:app --no-sendfile"},
 		"gunicorn: a switch takes no word":         {"gunicorn", "gunicorn --preload app:app", []hakaru.Setting{set("preload", "true")}, "gunicorn --preload app:app"},
 		"memcached: a number behind a letter":      {"memcached", "memcached -t4 -u nobody", []hakaru.Setting{set("threads", "2")}, "memcached --threads=2 -u nobody"},
 		"memcached: null":                          {"memcached", "memcached -m 64", []hakaru.Setting{set("memory-limit")}, "memcached"},
@@ -84,8 +94,60 @@ func TestPutWords(t *testing.T) {
 	if _, err := load(t, "gunicorn").EditWords([]string{"gunicorn"}, []hakaru.Setting{set("on_starting", "x")}); err == nil {
 		t.Error("a setting of gunicorn.conf.py alone became a flag")
 	}
+	if _, err := load(t, "gunicorn").EditWords([]string{"gunicorn"}, []hakaru.Setting{set("sendfile", "false")}); err == nil {
+		t.Error("sendfile became a flag, and there is only no-sendfile")
+	}
+	if got, err := load(t, "gunicorn").EditFile("", []hakaru.Setting{set("no-sendfile", "true")}); err == nil {
+		t.Errorf("a flag became a name of gunicorn.conf.py: %s", got)
+	}
 	if _, err := load(t, "nginx").EditWords([]string{"nginx"}, []hakaru.Setting{set("gzip", "on")}); err == nil {
 		t.Error("nginx took a flag")
+	}
+}
+
+// Taking a flag away does not switch off what a config file switches on.
+func TestOffBy(t *testing.T) {
+	for name, c := range map[string]struct{ kind, line, content, setting, value, want string }{
+		"a file that is not seen":       {"uwsgi", "uwsgi --ini app.ini", "", "master", "false", "app.ini"},
+		"on is a flag":                  {"uwsgi", "uwsgi --ini app.ini", "", "master", "true", ""},
+		"of a value":                    {"uwsgi", "uwsgi --ini app.ini", "", "processes", "0", ""},
+		"no file":                       {"uwsgi", "uwsgi --http :1", "", "master", "off", ""},
+		"a config by another name":      {"gunicorn", "gunicorn -c conf a:a", "", "preload", "no", "conf"},
+		"Ruby that has it":              {"puma", "puma -C puma.rb", "threads 1, 2\npreload_app!\n", "preload", "false", "FILE"},
+		"Ruby that has it in a comment": {"puma", "puma -C puma.rb", "# preload_app!\n", "preload", "false", ""},
+		"Python that computes it":       {"gunicorn", "gunicorn -c c.py a:a", "import os\npreload_app = bool(os.environ.get('X'))\n", "preload", "false", "FILE"},
+		"a value that can be written":   {"mariadb", "mariadbd --defaults-file=my.cnf", "", "skip-name-resolve", "off", ""},
+	} {
+		k, words := load(t, c.kind), strings.Fields(c.line)
+		if got := k.OffBy(c.content, "FILE", k.Unseen(words, c.content), set(c.setting, c.value)); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// A setting for an address does not leave another, or make one of several, unsaid.
+func TestOverwritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind, content string
+		settings      []hakaru.Setting
+		want          string
+	}{
+		"in its place":          {"uwsgi", "[uwsgi]\nhttp = :80\n", []hakaru.Setting{set("http", "{http}")}, ""},
+		"beside another":        {"uwsgi", "[uwsgi]\nhttp-socket = :80\n", []hakaru.Setting{set("http", "{http}")}, "http is put in, and the config file listens with http-socket = :80, which stays; http-socket: null takes it out"},
+		"in place of another":   {"uwsgi", "[uwsgi]\nhttp-socket = :80\n", []hakaru.Setting{set("http", "{http}"), set("http-socket")}, ""},
+		"nginx with one server": {"nginx", "http { server { listen 80; } }\n", []hakaru.Setting{set("listen", "{http}")}, ""},
+		"nginx with two": {"nginx", "http { server { listen 80; }\nserver { listen 443 ssl; } }\n", []hakaru.Setting{set("listen", "{http}")},
+			"listen stands in 2 lines of the config file, and all of them become this one, without what else they say; with {listen} written in the line that is meant, only that changes"},
+	} {
+		k := load(t, c.kind)
+		after, err := k.EditFile(c.content, c.settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		setting, what := k.Overwritten(c.content, after, c.settings)
+		if got := strings.TrimSpace(setting + " " + what); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

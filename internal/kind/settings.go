@@ -119,7 +119,7 @@ func (k *Kind) listed(text string) error {
 func (s *Setting) allNames() []string {
 	names := append([]string{s.Name}, s.Synonyms...)
 	for _, name := range []string{s.File, s.Flag} {
-		if name != "" && !slices.Contains(names, name) {
+		if name != "" && name != flagOnly && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"time"
 
@@ -124,6 +126,7 @@ func (r *Rendering) written(s *hakaru.Service, x hakaru.Setting) []hakaru.Ask {
 			continue
 		}
 		a.Asked = ""
+		a.Exact = a.Kind == "sql" || a.Kind == "stats" // the person knows what it says
 		a.Argument, a.Contains, a.Equals = r.text(a.Argument), r.text(a.Contains), r.text(a.Equals)
 		if a.Kind == "environ" && a.Argument == "" {
 			r.variable(s, x, &a)
@@ -159,8 +162,15 @@ func (r *Rendering) variable(s *hakaru.Service, x hakaru.Setting, a *hakaru.Ask)
 // the same as their own proof does, since a short level, such as 3, is within
 // python3 too.
 func (r *Rendering) absent(a hakaru.Ask, x hakaru.Setting) []hakaru.Ask {
+	value := false // it is always there, as the default where no other is
 	switch a.Kind {
-	case "processes", "threads", "backlog", "http", "sql", "command":
+	case "processes", "threads", "backlog", "http", "sql", "stats", "command":
+		value = true
+	case "log":
+		pattern, err := regexp.Compile(a.Argument)
+		value = a.Count || err == nil && pattern.NumSubexp() > 0
+	}
+	if value {
 		a.NotProof = "the setting is left out, so the program's own default counts, and it is not known"
 		return []hakaru.Ask{a}
 	}
@@ -195,14 +205,40 @@ func (r *Rendering) fromKind(u *renderedUnit, s *hakaru.Service, x hakaru.Settin
 		return []hakaru.Ask{{NotProof: "the setting is left out, so the program's own default counts"}}
 	}
 	value := r.fixed.Expand(*x.Value)
-	if acts, total := r.actsAfter(u.kind, x, value), r.Length(); acts > total && total > 0 {
-		return []hakaru.Ask{{NotProof: fmt.Sprintf("it acts after %s, and a trial ends after %s", unit.ExactDuration(acts), unit.ExactDuration(total))}}
+	if why := r.tooSoon(r.actsAfter(u.kind, x, value)); why != "" {
+		return []hakaru.Ask{{NotProof: why}}
 	}
-	asks, why := u.kind.Asks(u.unit.Argv, u.content, r.address(u.kind, u.unit.Argv, u.content), x.Name, value)
+	asks, why := u.kind.Asks(u.unit.Argv, u.content, u.unseen, r.address(u.kind, &u.unit, u.content), x.Name, value)
 	if len(asks) == 0 && why != "" {
 		return []hakaru.Ask{{NotProof: why}}
 	}
-	return asks
+	if u.unit.Attached == nil {
+		return asks
+	}
+	// It is the copy that would be looked at, and not what apply made of it.
+	rest := slices.DeleteFunc(slices.Clone(asks), func(a hakaru.Ask) bool { return a.Kind == "file" })
+	if len(rest) == 0 && len(asks) > 0 {
+		rest = []hakaru.Ask{{NotProof: fmt.Sprintf("only hakaru's copy is known, not whether the service reads what apply made of it; prove: {%s: {file: PATH}} asks the file that it reads", x.FullName())}}
+	}
+	return rest
+}
+
+// tooSoon says why a setting that acts after a time cannot be seen in a trial; ""
+// where it can.
+func (r *Rendering) tooSoon(acts time.Duration) string {
+	load, err := r.Load()
+	if err != nil {
+		return ""
+	}
+	total := load.WarmUp + load.Window
+	counted := load.Program != nil && load.Program.Counted
+	switch {
+	case total > 0 && acts > total:
+		return fmt.Sprintf("it acts after %s, and a trial ends after %s", unit.ExactDuration(acts), unit.ExactDuration(total))
+	case counted && acts > load.WarmUp:
+		return fmt.Sprintf("it acts after %s, and how long a trial takes that ends with a number of requests is not known", unit.ExactDuration(acts))
+	}
+	return ""
 }
 
 // actsAfter is how long a setting needs until it can show: as the person says,
@@ -243,18 +279,8 @@ func (r *Rendering) Length() time.Duration {
 // Late are the settings that need longer to act than the trial is, by full name,
 // with the time they need. One that does nothing at all is none of them.
 func (r *Rendering) Late() map[string]time.Duration {
-	out := map[string]time.Duration{}
+	out := r.ActsAfter()
 	total := r.Length()
-	for i := range r.units {
-		u := &r.units[i]
-		for _, x := range r.settingsOf(r.service(u.unit.Service)) {
-			if x.Value == nil || r.variant.Idle[x.FullName()] != "" {
-				continue
-			}
-			if acts := r.actsAfter(u.kind, x, r.fixed.Expand(*x.Value)); acts > total && total > 0 {
-				out[x.FullName()] = acts
-			}
-		}
-	}
+	maps.DeleteFunc(out, func(_ string, acts time.Duration) bool { return acts <= total || total <= 0 })
 	return out
 }

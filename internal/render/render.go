@@ -93,6 +93,7 @@ type renderedUnit struct {
 	kind     *kind.Kind
 	settings []hakaru.Setting // that the kind put in, values expanded
 	content  string           // of the settings copy
+	unseen   string           // a config file that may hold settings and is not known; "" where all is seen
 }
 
 // Rendering renders a variant under one stratum: its bundle now, load and asks
@@ -182,7 +183,7 @@ func (r *Rendering) Idle() []Idle {
 			if s.Value == nil || kind.Off(*s.Value) {
 				continue
 			}
-			if needs, off := u.kind.Lacks(u.unit.Argv, u.content, s.Name); len(needs) > 0 {
+			if needs, off := u.kind.Lacks(u.unit.Argv, u.content, u.unseen, s.Name); len(needs) > 0 {
 				out = append(out, Idle{s, needs, off})
 			}
 		}
@@ -229,6 +230,22 @@ func (c *Renderer) Strays(s *hakaru.Service) []kind.Stray {
 		return nil
 	}
 	return k.Strays(sourceOf(c.exp, s.Settings))
+}
+
+// Overwritten says of which services a setting for an address leaves another in the
+// config file, or takes the place of several: the setting and what it does.
+func (r *Rendering) Overwritten() map[string][2]string {
+	out := map[string][2]string{}
+	for _, u := range r.units {
+		s := r.service(u.unit.Service)
+		if s.Settings == "" || s.Attach != nil {
+			continue
+		}
+		if setting, what := u.kind.Overwritten(r.lines(sourceOf(r.exp, s.Settings)), u.content, u.settings); setting != "" {
+			out[u.unit.Service] = [2]string{setting, what}
+		}
+	}
+	return out
 }
 
 // TakenOver says which socket files the person's config files name that a trial

@@ -125,7 +125,7 @@ func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit
 		u.Files = append(u.Files, hakaru.File{Path: name, Content: r.lines(s.Files[name])})
 		redirect(u.Argv, name, name)
 	}
-	u.Ready = r.ready(s, k, u.Argv, out.content)
+	u.Ready = r.ready(s, k, &u, out.content)
 	u.Signs = k.UnitSigns()
 	if u.SQL == "" {
 		u.SQL = k.DataSource(u.Argv, out.content)
@@ -199,6 +199,9 @@ func OfVersion(exp *hakaru.Experiment, s *hakaru.Service, x hakaru.Setting) bool
 // already is changed there as well, since it may count more.
 func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *renderedUnit, taken map[string]bool) error {
 	own := out.settings
+	if out.unseen = k.Unseen(u.Argv, ""); out.unseen == "" && len(s.Unread) > 0 {
+		out.unseen = s.Unread[0]
+	}
 	if s.Attach != nil && len(own) > 0 && (s.Settings == "" || !k.CanEditFile()) {
 		return &Mistake{Path: where(r.exp, s) + ".attach", Code: "not-used",
 			Message: fmt.Sprintf("nothing brings the setting %s to %s, which hakaru does not start", own[0].Name, hakaru.TheService(s.Name)),
@@ -206,6 +209,7 @@ func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *
 	}
 	if s.Settings != "" {
 		out.content = r.lines(sourceOf(r.exp, s.Settings))
+		out.unseen = k.Unseen(u.Argv, out.content)
 		if s.Attach == nil { // else apply brings the copy to where it is read
 			original := s.Settings
 			if !path.IsAbs(original) {
@@ -271,15 +275,32 @@ func (r *Rendering) putOne(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out 
 		if k.CanEditFile() {
 			m.Code, m.Message = "no-settings", fmt.Sprintf("kind %s takes %s from its config file, and the service has none", k.Name, x.Name)
 			m.Fix = "write settings: and the path of the file"
+		} else {
+			m.Fix = "write {" + x.Name + "} in run, env or the settings file"
 		}
 		return m
 	}
 	argv, err := k.EditWords(u.Argv, list)
 	if err != nil {
-		if failed != nil {
-			err = failed
+		m := &Mistake{Path: where(r.exp, s) + ".run", Setting: x.FullName(), Code: "command-line", Message: err.Error()}
+		switch {
+		case failed != nil:
+			m.Message = failed.Error()
+		case k.CanEditFile() && s.Settings == "":
+			m.Fix = "write settings: and the path of the file"
+		default:
+			m.Fix = "write {" + x.Name + "} where its config file has it, and name the file with settings:"
 		}
-		return &Mistake{Path: where(r.exp, s) + ".run", Setting: x.FullName(), Code: "command-line", Message: err.Error()}
+		return m
+	}
+	edited := s.Settings != "" && k.CanEditFile() && failed == nil
+	if by := k.OffBy(out.content, s.Settings, out.unseen, x); by != "" && !edited {
+		fix := "name it with settings:, and it is edited"
+		if !k.CanEditFile() {
+			fix = "write {" + x.Name + "} in it, and name it with settings:"
+		}
+		return &Mistake{Path: where(r.exp, s) + ".run", Setting: x.FullName(), Code: "command-line",
+			Message: fmt.Sprintf("no flag switches %s off, and %s may switch it on", x.Name, by), Fix: fix}
 	}
 	u.Argv = argv
 	return nil
@@ -302,7 +323,7 @@ func redirect(argv []string, file, name string) {
 	}
 }
 
-func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, argv []string, content string) hakaru.Ready {
+func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, content string) hakaru.Ready {
 	if s.Attach != nil {
 		return hakaru.Ready{Get: r.text(s.Attach.Get), Status: s.Attach.Status, Body: r.text(s.Attach.Body),
 			Connect: r.text(s.Attach.Connect), Timeout: s.Attach.Timeout}
@@ -312,10 +333,11 @@ func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, argv []string, conten
 	if ready.Get != "" || ready.Connect != "" || ready.Log != "" {
 		return ready
 	}
-	address := r.address(k, argv, content)
+	address := r.address(k, u, content)
 	ready.Log = k.Ready.Log
 	switch {
 	case k.Ready.Load && r.asked(address, &ready):
+	case address == "": // it is not known where it listens
 	case k.Ready.Get != "" && !r.unixAddress(address):
 		ready.Get, ready.Status = hakaru.Names{"addr": address}.Expand(k.Ready.Get), k.Ready.Status
 	case k.Ready.Get != "" || k.Ready.Connect != "":
@@ -328,11 +350,12 @@ func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, argv []string, conten
 // server may accept connections long before its app can answer.
 func (r *Rendering) asked(address string, ready *hakaru.Ready) bool {
 	l := r.exp.Load.HTTP
-	if l == nil || l.Method != "" && !strings.EqualFold(l.Method, "GET") || len(l.Headers) > 0 || address == "" {
+	if l == nil || l.Method != "" && !strings.EqualFold(l.Method, "GET") || len(l.Headers) > 0 || address == "" && len(r.exp.Services) > 1 {
 		return false
 	}
 	url := r.text(l.URL)
-	if rest, found := strings.CutPrefix(url, "http://"); !found || rest != address && !strings.HasPrefix(rest, address+"/") && !strings.HasPrefix(rest, address+"?") {
+	// Where it is not known where the only service listens, the load goes to it.
+	if rest, found := strings.CutPrefix(url, "http://"); address != "" && (!found || rest != address && !strings.HasPrefix(rest, address+"/") && !strings.HasPrefix(rest, address+"?")) {
 		return false
 	}
 	ready.Get, ready.Body = url, r.text(l.Expect)
@@ -342,9 +365,13 @@ func (r *Rendering) asked(address string, ready *hakaru.Ready) bool {
 	return true
 }
 
-// address is where the service listens. A socket's URL stands for its address.
-func (r *Rendering) address(k *kind.Kind, argv []string, content string) string {
-	address := k.Address(argv, content)
+// address is where the service listens. A socket's URL stands for its address, and
+// a relative path starts at the service's directory.
+func (r *Rendering) address(k *kind.Kind, u *hakaru.Unit, content string) string {
+	address := k.Address(u.Argv, content)
+	if file, unix := strings.CutPrefix(address, "unix:"); unix && file != "" && !strings.ContainsAny(file[:1], "/@{") {
+		return "unix:" + path.Join(u.Dir, file)
+	}
 	if plain, found := strings.CutSuffix(address, ".url}"); found && !r.unixAddress(address) {
 		return plain + "}"
 	}
