@@ -124,7 +124,7 @@ func (b *builder) checkKnown(k *kind.Kind, service *hakaru.Service, name, plain 
 			continue
 		}
 		if acts, found := known.Acts(*v.Value); found && !b.doc.ActsAfter.Has(name) {
-			b.acts(name, plain, acts)
+			b.acts(name, acts)
 		}
 	}
 }
@@ -166,6 +166,9 @@ func (b *builder) checkRendering() {
 					b.exp.Variants[i].Idle = map[string]string{}
 				}
 				b.exp.Variants[i].Idle[name] = idle.Why()
+			}
+			for name, after := range r.ActsAfter() {
+				b.actsLater(&b.exp.Variants[i], name, after)
 			}
 		}
 	}

@@ -14,14 +14,26 @@ import (
 
 // acts notes the time a setting needs; the shortest where its levels differ, so
 // that no level is refused that could act.
-func (b *builder) acts(name, plain string, after time.Duration) {
+func (b *builder) acts(name string, after time.Duration) {
 	if b.exp.ActsAfter == nil {
 		b.exp.ActsAfter = map[string]time.Duration{}
 	}
-	for _, key := range []string{name, plain} {
-		if before, found := b.exp.ActsAfter[key]; !found || after < before {
-			b.exp.ActsAfter[key] = after
-		}
+	if before, found := b.exp.ActsAfter[name]; !found || after < before {
+		b.exp.ActsAfter[name] = after
+	}
+}
+
+// actsLater notes that a setting needs longer in one variant than the shortest of
+// its levels does: in the stratum in which it is soonest.
+func (b *builder) actsLater(v *hakaru.Variant, name string, after time.Duration) {
+	if after <= b.exp.ActsAfter[name] {
+		return
+	}
+	if v.ActsAfter == nil {
+		v.ActsAfter = map[string]time.Duration{}
+	}
+	if before, found := v.ActsAfter[name]; !found || after < before {
+		v.ActsAfter[name] = after
 	}
 }
 
@@ -55,8 +67,7 @@ func (b *builder) buildProofs() {
 			b.Mistake(b.doc.ActsAfter.Places[i], "unknown-setting", fmt.Sprintf("acts_after: no setting is called %q", name), hint.Name(name, names))
 		}
 		if after := b.doc.ActsAfter.Values[i]; after.Set {
-			_, plain := b.owner(name)
-			b.acts(name, plain, after.Value)
+			b.acts(name, after.Value)
 		}
 	}
 	for i, name := range b.doc.Prove.Keys {
