@@ -10,26 +10,24 @@ import (
 	"hakaru/internal/hint"
 	"hakaru/internal/mistake"
 	"hakaru/internal/render"
+	"hakaru/internal/variant"
 )
 
-// setting makes a Setting and remembers where it was written.
-func (b *builder) setting(name, levelName string, value *string, nameAt, valueAt mistake.Place) hakaru.Setting {
-	service, plain := b.owner(name)
-	s := hakaru.Setting{Service: service, Name: plain, Level: levelName, Value: value}
-	if s.Level == "" {
-		s.Level = "null"
-		if value != nil {
-			s.Level = *value
+func (b *builder) stack() bool { return b.written("services") }
+
+// owner splits "puma.threads" where puma is a service of the stack.
+func (b *builder) owner(name string) (service, setting string) {
+	if before, after, found := strings.Cut(name, "."); found && b.stack() && after != "" {
+		if slices.ContainsFunc(b.exp.Services, func(s hakaru.Service) bool { return s.Name == before }) {
+			return before, after
 		}
 	}
-	if _, seen := b.settingPlaces[name]; !seen {
-		b.settingPlaces[name] = nameAt
-		b.valuePlaces[name] = map[string]mistake.Place{}
-	}
-	if _, seen := b.valuePlaces[name][s.Level]; !seen {
-		b.valuePlaces[name][s.Level] = valueAt
-	}
-	return s
+	return "", name
+}
+
+// setting makes a Setting and remembers where it was written.
+func (b *builder) setting(name string, s grammar.Setting) hakaru.Setting {
+	return b.book.Setting(b.owner, name, "", s.Value, s.NameAt, s.At)
 }
 
 func (b *builder) buildBase() {
@@ -40,7 +38,7 @@ func (b *builder) buildBase() {
 			if b.stack() {
 				name = service.Name + "." + s.Name
 			}
-			service.Base = render.Override(service.Base, b.setting(name, "", s.Value, s.NameAt, s.At))
+			service.Base = render.Override(service.Base, b.setting(name, s))
 			b.based = append(b.based, name)
 		}
 	}
@@ -70,8 +68,21 @@ func (b *builder) buildBase() {
 	}
 }
 
+// buildVariants takes over what there is to compare.
+func (b *builder) buildVariants() {
+	known := variant.Known{Params: b.exp.Params, Names: slices.Concat(b.based, b.doc.Params.Keys)}
+	for _, s := range b.exp.Services {
+		known.Base = append(known.Base, s.Base...)
+	}
+	set := variant.Build(b.Decoder, &b.doc, b.owner, known, b.book)
+	b.exp.Design.Method = set.Method
+	b.exp.Factors, b.exp.Levels, b.exp.Strata = set.Factors, set.Levels, set.Strata
+	b.exp.Variants, b.exp.Baseline, b.exp.Pairs = set.Variants, set.Baseline, set.Pairs
+	b.varied = set.Varied
+}
+
 func (b *builder) addBase(s grammar.Setting) {
-	one := b.setting(s.Name, "", s.Value, s.NameAt, s.At)
+	one := b.setting(s.Name, s)
 	to := 0
 	if b.stack() {
 		if one.Service == "" {

@@ -34,7 +34,7 @@ func (b *builder) checkSettings() {
 			continue
 		}
 		service := b.serviceOf(name)
-		at := b.settingPlaces[name]
+		at := b.book.Named[name]
 		if service == nil {
 			if blind {
 				continue
@@ -111,7 +111,7 @@ func (b *builder) serviceOf(name string) *hakaru.Service {
 // checkKnown checks a setting against those that its kind has.
 func (b *builder) checkKnown(k *kind.Kind, service *hakaru.Service, name, plain string) {
 	if fix, refused := k.Refuses(plain); refused && !k.IsVariable(b.sourceOf(service.Settings), plain) {
-		b.Mistake(b.settingPlaces[name], "unknown-setting", fmt.Sprintf("%s has no setting called %q", k.Name, plain), fix)
+		b.Mistake(b.book.Named[name], "unknown-setting", fmt.Sprintf("%s has no setting called %q", k.Name, plain), fix)
 		return
 	}
 	known := k.Describe(plain)
@@ -120,7 +120,7 @@ func (b *builder) checkKnown(k *kind.Kind, service *hakaru.Service, name, plain 
 			continue
 		}
 		if err := known.Check(*v.Value); err != nil {
-			b.Mistake(b.valuePlaces[name][v.Level], "bad-value", fmt.Sprintf("%s: %v", name, err), "")
+			b.Mistake(b.book.Valued[name][v.Level], "bad-value", fmt.Sprintf("%s: %v", name, err), "")
 			continue
 		}
 		if acts, found := known.Acts(*v.Value); found && !b.doc.ActsAfter.Has(name) {
@@ -159,7 +159,7 @@ func (b *builder) checkRendering() {
 			for _, idle := range r.Idle() {
 				name := idle.Setting.FullName()
 				if idle.Off == "" {
-					b.Mistake(b.settingPlaces[name], "needs", idle.Why(), b.needsHint(idle))
+					b.Mistake(b.book.Named[name], "needs", idle.Why(), b.needsHint(idle))
 					continue
 				}
 				if b.exp.Variants[i].Idle == nil {
@@ -205,7 +205,7 @@ func (b *builder) renderMistake(err error, v hakaru.Variant) {
 		if e.NotYet {
 			return // named in NotYet
 		}
-		at, known := b.settingPlaces[e.Setting]
+		at, known := b.book.Named[e.Setting]
 		if !known {
 			at = b.loadAt(e.Path)
 		}

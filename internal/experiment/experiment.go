@@ -24,6 +24,7 @@ import (
 	"hakaru/internal/kind"
 	"hakaru/internal/mistake"
 	"hakaru/internal/render"
+	"hakaru/internal/variant"
 	"hakaru/internal/yamltree"
 )
 
@@ -108,12 +109,9 @@ type builder struct {
 	kinds *kind.Catalogue
 
 	services []grammar.Service // as written, in the order of exp.Services
-	// settingPlaces are where each setting was written first, by its full name,
-	// and valuePlaces where each of its values was.
-	settingPlaces map[string]mistake.Place
-	valuePlaces   map[string]map[string]mistake.Place
-	varied        []string // full names of settings of factors and variants, in order
-	based         []string // those of base
+	book     *variant.Book
+	varied   []string // full names of settings of factors and variants, in order
+	based    []string // those of base
 }
 
 // finish builds, checks, and returns the experiment or the mistakes.
@@ -123,15 +121,13 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 		return nil, fmt.Errorf("read what is known about kinds: %w", err)
 	}
 	b.kinds = kinds
-	b.settingPlaces = map[string]mistake.Place{}
-	b.valuePlaces = map[string]map[string]mistake.Place{}
+	b.book = variant.NewBook()
 	b.exp.Question = b.doc.Question.Value
 	b.exp.Dir = b.opt.Dir
 
 	b.buildServices()
 	b.buildNames()
 	b.buildBase()
-	b.buildStrata()
 	b.buildVariants()
 	b.buildVersions()
 	b.buildLoad()

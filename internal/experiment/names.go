@@ -73,7 +73,7 @@ func (b *builder) checkNames() {
 			if other.what != "param" {
 				fix = "levels under at are never settings of the service"
 			}
-			b.Mistake(b.settingPlaces[name], "duplicate", fmt.Sprintf("%s is both %s and a setting", name, article(other.what)), fix)
+			b.Mistake(b.book.Named[name], "duplicate", fmt.Sprintf("%s is both %s and a setting", name, article(other.what)), fix)
 		}
 	}
 	b.checkUse()
@@ -200,7 +200,7 @@ func (b *builder) checkValues() {
 				continue
 			}
 			for _, m := range render.Braces(*s.Value) {
-				at := b.valuePlaces[name][s.Level]
+				at := b.book.Valued[name][s.Level]
 				if b.fillsValues(m) {
 					continue
 				}

@@ -65,9 +65,9 @@ func valueOf(s *hakaru.Setting) string {
 // services that are to be of it; nil where there is a mistake in it.
 func (b *builder) commit(s hakaru.Setting) *string {
 	name := s.FullName()
-	at, found := b.valuePlaces[name][s.Level]
+	at, found := b.book.Valued[name][s.Level]
 	if !found {
-		at = b.settingPlaces[name]
+		at = b.book.Named[name]
 	}
 	if s.Value == nil || *s.Value == "" {
 		b.Mistake(at, "no-revision", name+" names no version", "write a branch, tag or commit, or . for the working tree as it is")
@@ -75,14 +75,14 @@ func (b *builder) commit(s hakaru.Setting) *string {
 	}
 	services := b.versioned(s)
 	if len(services) == 0 {
-		b.Mistake(b.settingPlaces[name], "not-used", "no service would be of the version that "+name+" names",
+		b.Mistake(b.book.Named[name], "not-used", "no service would be of the version that "+name+" names",
 			"write build: in the service whose code it is, or say whose version it is, as in NAME.git")
 		return nil
 	}
 	var commit string
 	for i, service := range services {
 		if service.Attach != nil {
-			b.Mistake(b.settingPlaces[name], "attached", fmt.Sprintf("%s is not started by hakaru, so it cannot be of a version", hakaru.TheService(service.Name)), "write run: in the place of attach:")
+			b.Mistake(b.book.Named[name], "attached", fmt.Sprintf("%s is not started by hakaru, so it cannot be of a version", hakaru.TheService(service.Name)), "write run: in the place of attach:")
 			return nil
 		}
 		one, ok := b.resolve(service, name, *s.Value, at)

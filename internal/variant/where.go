@@ -1,4 +1,4 @@
-package experiment
+package variant
 
 import (
 	"errors"
@@ -28,10 +28,10 @@ func (b *builder) filter() {
 			}
 		}
 	}
-	for _, v := range b.exp.Variants {
+	for _, v := range b.set.Variants {
 		note(v.Settings)
 	}
-	names := slices.Concat(b.varied, b.based, b.doc.Params.Keys)
+	names := slices.Concat(b.set.Varied, b.known.Names)
 	for _, w := range b.doc.Where {
 		at := func(offset int) mistake.Place {
 			if w.At.Flag != "" || b.LineText(w.At.Line) == "" || !strings.Contains(b.LineText(w.At.Line), w.Value) {
@@ -59,7 +59,7 @@ func (b *builder) filter() {
 		}
 		var left []hakaru.Variant
 		failed := false
-		for _, v := range b.exp.Variants {
+		for _, v := range b.set.Variants {
 			result, err := holds(b.lookup(v))
 			if err != nil {
 				b.Mistake(at(0), "where", fmt.Sprintf("where: in variant %s, %v", v.Name, err), "")
@@ -74,30 +74,28 @@ func (b *builder) filter() {
 			continue
 		}
 		if len(left) == 0 {
-			b.Mistake(at(0), "where", fmt.Sprintf("where: %s holds for none of the %d variants", w.Value, len(b.exp.Variants)), "")
+			b.Mistake(at(0), "where", fmt.Sprintf("where: %s holds for none of the %d variants", w.Value, len(b.set.Variants)), "")
 			continue
 		}
-		if !slices.ContainsFunc(left, func(v hakaru.Variant) bool { return v.Name == b.exp.Baseline }) {
-			b.Mistake(at(0), "where", fmt.Sprintf("where: %s does not hold for the baseline %s", w.Value, b.exp.Baseline), "name another with baseline:")
+		if !slices.ContainsFunc(left, func(v hakaru.Variant) bool { return v.Name == b.set.Baseline }) {
+			b.Mistake(at(0), "where", fmt.Sprintf("where: %s does not hold for the baseline %s", w.Value, b.set.Baseline), "name another with baseline:")
 			continue
 		}
-		b.exp.Variants = left
+		b.set.Variants = left
 	}
 }
 
 // lookup gives conditions the settings that a variant has.
 func (b *builder) lookup(v hakaru.Variant) func(string) where.Value {
 	values := map[string]where.Value{}
-	for name, value := range b.exp.Params {
+	for name, value := range b.known.Params {
 		values[name] = where.Of(&value, "")
 	}
 	put := func(s hakaru.Setting) {
 		values[s.FullName()] = where.Of(s.Value, s.Level)
 	}
-	for _, service := range b.exp.Services {
-		for _, s := range service.Base {
-			put(s)
-		}
+	for _, s := range b.known.Base {
+		put(s)
 	}
 	for _, s := range v.Settings {
 		put(s)
