@@ -78,6 +78,18 @@ func Parse(text string) (Endpoint, error) {
 	}, nil
 }
 
+// Address reads the forms of an address, without a path to ask for: tcp://host:port,
+// host:port, unix:/path, unix:///path, a path, or @name of the abstract namespace.
+func Address(text string) (network, address string) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		return "unix", "/" + strings.TrimLeft(path, "/")
+	}
+	if strings.HasPrefix(text, "/") || strings.HasPrefix(text, "@") {
+		return "unix", text
+	}
+	return "tcp", strings.TrimPrefix(text, "tcp://")
+}
+
 // overUnix splits SOCKET:/PATH, or SOCKET/PATH after a part that looks like a
 // socket.
 func overUnix(text, rest string) (Endpoint, error) {

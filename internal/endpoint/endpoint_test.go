@@ -50,3 +50,14 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+func TestAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"unix:/a/b": "unix /a/b", "unix:///a/b": "unix /a/b", "/a": "unix /a", "@a": "unix @a",
+		"h:1": "tcp h:1", "tcp://h:1": "tcp h:1",
+	} {
+		if network, address := Address(text); network+" "+address != want {
+			t.Errorf("%q: %s %s, want %s", text, network, address, want)
+		}
+	}
+}

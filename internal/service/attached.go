@@ -40,7 +40,7 @@ func (s *Stack) attachUnit(ctx context.Context, i int, spec hakaru.Unit) error {
 			return err
 		},
 	})}
-	s.releaseFor(i) // nothing stands between its restart and an address that it is given
+	s.leases.Release(i) // nothing stands between its restart and an address that it is given
 	// From here on Down has to do with it.
 	s.units = append(s.units, u)
 	began := time.Now()

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"hakaru"
+	"hakaru/internal/service/address"
 )
 
 // makePrivateDir makes the place's directory. It belongs to the user that the
@@ -148,17 +149,15 @@ func (s *Stack) reserve(units []hakaru.Unit) {
 		name, _, _ := strings.Cut(filepath.Clean(path), "/")
 		return name
 	}
-	for _, l := range s.leases {
-		if l.path != "" {
-			s.reserved[filepath.Base(l.path)] = true
-		}
+	for _, path := range s.leases.Sockets() {
+		s.reserved[filepath.Base(path)] = true
 	}
 	for _, u := range units {
 		u = expand(u, s.place.Names)
 		for _, f := range u.Files {
 			s.reserved[first(f.Path)] = true
 		}
-		for _, text := range texts(u) {
+		for _, text := range address.Texts(u) {
 			for {
 				_, after, found := strings.Cut(text, s.place.Dir+"/")
 				if !found {
@@ -173,20 +172,6 @@ func (s *Stack) reserve(units []hakaru.Unit) {
 			}
 		}
 	}
-}
-
-// texts is all of a unit that may name an address or a path.
-func texts(u hakaru.Unit) []string {
-	list := append([]string{u.Ready.Get, u.Ready.Connect}, u.Argv...)
-	for _, f := range u.Files {
-		list = append(list, f.Content)
-	}
-	for _, e := range u.Env {
-		if e.Value != nil {
-			list = append(list, *e.Value)
-		}
-	}
-	return list
 }
 
 func writeOne(root *os.Root, f hakaru.File, mode fs.FileMode, c *syscall.Credential) (err error) {

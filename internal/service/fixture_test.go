@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 )
 
 // The programs that the tests start are this test binary with FIXTURE set: what
@@ -143,7 +144,7 @@ func fixture(mode string) int {
 // listen is net.Listen with a backlog of one's own.
 func listen(address, backlog string) (net.Listener, error) {
 	n, _ := strconv.Atoi(backlog)
-	network, addr := splitAddress(address)
+	network, addr := endpoint.Address(address)
 	if n == 0 || network == "unix" {
 		return net.Listen(network, addr)
 	}

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -25,7 +24,7 @@ func (s *Stack) Prove(ctx context.Context, asks []hakaru.Ask, when hakaru.Moment
 	foreign := func(address string) error {
 		err, found := known[address]
 		if !found {
-			err = s.checkOurs(address)
+			err = s.strangers().At(address)
 			known[address] = err
 		}
 		return err
@@ -110,7 +109,7 @@ func (s *Stack) subject(u *unit) proof.Subject {
 		PID: u.group.Leader, Group: u.group, Dir: s.place.Dir, Names: s.place.Names, Attached: u.attached != nil,
 		SQL:     s.place.Names.Expand(u.spec.SQL),
 		Command: func(words []string) (*exec.Cmd, error) { return s.commandAs(u, words) },
-		Serving: func(all []kernel.Listener) []kernel.Listener { return s.serving(u, all) },
+		Serving: func(all []kernel.Listener) []kernel.Listener { return s.leases.Serving(u.spec.Ready, all) },
 	}
 	if u.out != nil {
 		on.Output = func() (string, bool) {
@@ -149,34 +148,4 @@ func (s *Stack) commandAs(u *unit, words []string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	return &exec.Cmd{Path: path, Args: words, Env: env, Dir: u.spec.Dir, SysProcAttr: &syscall.SysProcAttr{Credential: credential}}, nil
-}
-
-// serving picks from a unit's sockets those at which it was asked whether it is
-// ready, else those at leased addresses, else all of them.
-func (s *Stack) serving(u *unit, all []kernel.Listener) []kernel.Listener {
-	asked := func(l kernel.Listener) bool { return false }
-	if addr, ok := readyAddr(u.spec.Ready); ok {
-		inodes := kernel.Listening(all, addr)
-		at := func(l kernel.Listener) bool { return slices.Contains(inodes, l.Inode) }
-		// Of 0.0.0.0 and [::] beside it the latter has no connection over IPv4.
-		same := func(l kernel.Listener) bool { return at(l) && l.Addr.Addr().Is4() == addr.Addr().Unmap().Is4() }
-		if asked = at; slices.ContainsFunc(all, same) {
-			asked = same
-		}
-	} else if address := cmp.Or(listening(u.spec.Ready.Get), u.spec.Ready.Connect); address != "" {
-		network, file := splitAddress(address)
-		asked = func(l kernel.Listener) bool { return network == "unix" && l.Path == file }
-	}
-	for _, at := range []func(kernel.Listener) bool{asked, s.isLease} {
-		if some := slices.DeleteFunc(slices.Clone(all), func(l kernel.Listener) bool { return !at(l) }); len(some) > 0 {
-			return some
-		}
-	}
-	return all
-}
-
-func (s *Stack) isLease(l kernel.Listener) bool {
-	return slices.ContainsFunc(s.leases, func(x *lease) bool {
-		return x.port != 0 && l.Addr.Port() == x.port || x.path != "" && l.Path == x.path
-	})
 }

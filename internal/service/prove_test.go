@@ -1,15 +1,12 @@
 package service
 
 import (
-	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"hakaru"
 	"hakaru/internal/service/proof"
-	"hakaru/internal/watch/kernel"
 )
 
 // The proofs put to a running service.
@@ -120,44 +117,4 @@ func TestProveBesideHelpers(t *testing.T) {
 		}
 		down(t, s)
 	})
-}
-
-// Of several sockets that a service listens on those count to which the load
-// goes, as far as that is known.
-func TestServing(t *testing.T) {
-	list := []kernel.Listener{
-		{Addr: netip.MustParseAddrPort("0.0.0.0:80"), Inode: 1}, {Addr: netip.MustParseAddrPort("[::]:80"), Inode: 2},
-		{Addr: netip.MustParseAddrPort("127.0.0.1:8080"), Inode: 3}, {Addr: netip.MustParseAddrPort("127.0.0.1:9000"), Inode: 4},
-		{Path: "/run/app.sock", Inode: 5}, {Addr: netip.MustParseAddrPort("[::]:81"), Inode: 6},
-	}
-	for name, tt := range map[string]struct {
-		ready  hakaru.Ready
-		leased uint16
-		want   []uint64
-	}{
-		"asked over IPv4":             {hakaru.Ready{Get: "http://127.0.0.1/"}, 9000, []uint64{1}},
-		"asked over IPv6":             {hakaru.Ready{Connect: "[::1]:80"}, 0, []uint64{2}},
-		"a socket of both":            {hakaru.Ready{Connect: "127.0.0.1:81"}, 0, []uint64{6}},
-		"asked at one address":        {hakaru.Ready{Connect: "tcp://localhost:8080"}, 0, []uint64{3}},
-		"asked at a socket":           {hakaru.Ready{Get: "http://unix:/run/app.sock:/fib"}, 9000, []uint64{5}},
-		"connected to a socket":       {hakaru.Ready{Connect: "unix:/run/app.sock"}, 9000, []uint64{5}},
-		"asked where it is not":       {hakaru.Ready{Connect: "127.0.0.1:1"}, 9000, []uint64{4}},
-		"known by its log and lease":  {hakaru.Ready{Log: "ready"}, 9000, []uint64{4}},
-		"nothing is known of it":      {hakaru.Ready{Log: "ready"}, 0, []uint64{1, 2, 3, 4, 5, 6}},
-		"asked by a name, not leased": {hakaru.Ready{Get: "http://app.example/"}, 0, []uint64{1, 2, 3, 4, 5, 6}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &Stack{}
-			if tt.leased != 0 {
-				s.leases = append(s.leases, &lease{port: tt.leased})
-			}
-			var got []uint64
-			for _, l := range s.serving(&unit{spec: hakaru.Unit{Ready: tt.ready}}, list) {
-				got = append(got, l.Inode)
-			}
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("sockets %v, want %v", got, tt.want)
-			}
-		})
-	}
 }

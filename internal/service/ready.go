@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
 	"hakaru"
 	"hakaru/internal/endpoint"
+	"hakaru/internal/service/address"
 	"hakaru/internal/service/proof"
 	"hakaru/internal/service/registry"
 )
@@ -85,7 +84,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 				}
 				return answers, nil
 			}
-			var held *heldError
+			var held *address.HeldError
 			if errors.As(err, &held) {
 				return nil, s.startError(u, held.Error(), heldHint)
 			}
@@ -137,8 +136,8 @@ func (s *Stack) endedEarly(u *unit) error {
 	}
 	why, hint := fmt.Sprintf("it ended before it was ready (%s)", u.state), ""
 	if u.spec.Ready.Get != "" || u.spec.Ready.Connect != "" {
-		if addr, ok := readyAddr(u.spec.Ready); ok {
-			if held := s.foreignHolder(addr); held != nil {
+		if addr, ok := address.Ready(u.spec.Ready); ok {
+			if held := s.strangers().Listening(addr); held != nil {
 				why, hint = why+"; "+held.Error(), heldHint
 			}
 		}
@@ -192,10 +191,11 @@ func (s *Stack) startError(u *unit, why, hint string) *StartError {
 		}
 	}
 	if addr, taken := takenAddress(text); taken && e.Hint == "" {
-		if held := s.foreignHolder(addr); held != nil {
+		if held := s.strangers().Listening(addr); held != nil {
 			e.Why, e.Hint = e.Why+"; "+held.Error(), heldHint
 		}
 	}
+	e.Foreign = e.Hint == heldHint
 	if e.Hint == "" {
 		e.Hint = known
 	}
@@ -232,29 +232,40 @@ func (s *Stack) ask(ctx context.Context, u *unit) ([]hakaru.Answer, error) {
 }
 
 // connect checks that the address accepts a connection, and who does.
-func (s *Stack) connect(ctx context.Context, address string) error {
-	network, addr := splitAddress(address)
+func (s *Stack) connect(ctx context.Context, to string) error {
+	network, addr := endpoint.Address(to)
 	d := net.Dialer{Timeout: probeTimeout}
 	c, err := d.DialContext(ctx, network, addr)
 	if err != nil {
 		return err
 	}
 	if err := c.Close(); err != nil {
-		return fmt.Errorf("connect to %s: %w", address, err)
+		return fmt.Errorf("connect to %s: %w", to, err)
 	}
-	return s.checkOurs(address)
+	return s.strangers().At(to)
 }
 
-// splitAddress takes tcp://host:port, host:port, unix:/path, unix:///path or a
-// path.
-func splitAddress(address string) (network, addr string) {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return "unix", "/" + strings.TrimLeft(path, "/")
+// checkFree says who holds an address that the unit's readiness asks for before
+// the unit is started. Leased addresses were free a moment ago; those held by
+// earlier units of the stack are ours.
+func (s *Stack) checkFree(ctx context.Context, spec hakaru.Unit) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	if strings.HasPrefix(address, "/") || strings.HasPrefix(address, "@") {
-		return "unix", address
+	for _, text := range []string{address.Behind(spec.Ready.Get), spec.Ready.Connect} {
+		if addr, ok := address.TCP(text); ok && s.leases.Holds(addr) {
+			continue
+		}
+		if err := s.strangers().At(text); err != nil {
+			return err
+		}
 	}
-	return "tcp", strings.TrimPrefix(address, "tcp://")
+	return nil
+}
+
+// strangers tells the stack's processes from others.
+func (s *Stack) strangers() address.Strangers {
+	return address.Strangers{Ours: s.members, Warn: s.warnOnce}
 }
 
 // get asks over HTTP and checks status and body, and who answered.
@@ -268,7 +279,7 @@ func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
 		got += ": " + start
 	}
 	// Who answers matters more than what: the wrong process may answer rightly.
-	if err := s.checkOurs(listening(ready.Get)); err != nil {
+	if err := s.strangers().At(address.Behind(ready.Get)); err != nil {
 		return "", err
 	}
 	switch {
@@ -280,50 +291,4 @@ func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
 		return "", fmt.Errorf("GET %s answered %s; a body that contains %q is wanted", ready.Get, got, ready.Body)
 	}
 	return got, nil
-}
-
-// listening is the address behind a URL, in the form of connect.
-func listening(address string) string {
-	if to, err := endpoint.Parse(address); err == nil && to.Network == "unix" {
-		return "unix:" + to.Address
-	}
-	return address
-}
-
-// readyAddr is the TCP address that readiness asks, where it is written as one.
-func readyAddr(ready hakaru.Ready) (netip.AddrPort, bool) {
-	for _, text := range []string{ready.Get, ready.Connect} {
-		if addr, ok := tcpAddr(text); ok {
-			return addr, true
-		}
-	}
-	return netip.AddrPort{}, false
-}
-
-// tcpAddr reads the address of a URL or host:port. localhost is taken for
-// 127.0.0.1; other names are not looked up.
-func tcpAddr(text string) (netip.AddrPort, bool) {
-	if text == "" {
-		return netip.AddrPort{}, false
-	}
-	host := text
-	if scheme, rest, ok := strings.Cut(text, "://"); ok {
-		u, err := url.Parse(text)
-		if err != nil {
-			return netip.AddrPort{}, false
-		}
-		host = u.Host
-		switch {
-		case u.Port() != "" || scheme == "tcp" && strings.Contains(rest, ":"):
-		case scheme == "http":
-			host += ":80"
-		case scheme == "https":
-			host += ":443"
-		}
-	}
-	if port, ok := strings.CutPrefix(host, "localhost:"); ok {
-		host = "127.0.0.1:" + port
-	}
-	addr, err := netip.ParseAddrPort(host)
-	return addr, err == nil
 }

@@ -135,27 +135,6 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestAddresses(t *testing.T) {
-	for text, want := range map[string]string{
-		"http://127.0.0.1:80/x": "127.0.0.1:80", "http://127.0.0.1/": "127.0.0.1:80", "https://[::1]/": "[::1]:443",
-		"localhost:81": "127.0.0.1:81", "tcp://127.0.0.1:9": "127.0.0.1:9", "127.0.0.1:9": "127.0.0.1:9",
-		"unix:/a": "", "/a/b": "", "http://example.org/": "", "": "", "http://[": "", "9": "",
-	} {
-		got, ok := tcpAddr(text)
-		if ok != (want != "") || ok && got.String() != want {
-			t.Errorf("%q: %v, %v; want %q", text, got, ok, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"unix:/a/b": "unix /a/b", "unix:///a/b": "unix /a/b", "/a": "unix /a", "@a": "unix @a",
-		"h:1": "tcp h:1", "tcp://h:1": "tcp h:1",
-	} {
-		if network, addr := splitAddress(text); network+" "+addr != want {
-			t.Errorf("%q: %s %s, want %s", text, network, addr, want)
-		}
-	}
-}
-
 // A daemon that wiped its environment and left its session is still found by
 // its cgroup; without one it is found as long as its parent was seen with it,
 // which nobody can promise: so only the first is held to it.

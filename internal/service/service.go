@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/checkout"
+	"hakaru/internal/service/address"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -54,11 +56,14 @@ type Options struct {
 // StartError says why a stack did not come up. Everything that had been started
 // is stopped when it is returned.
 type StartError struct {
-	Service string           `json:"service"`
-	Why     string           `json:"why"`              // "did not become ready within 30s: …"
-	Exit    string           `json:"exit,omitempty"`   // how its main process ended: "exit status 1"
-	Output  string           `json:"output,omitempty"` // its last lines
-	Hint    string           `json:"hint,omitempty"`
+	Service string `json:"service"`
+	Why     string `json:"why"`              // "did not become ready within 30s: …"
+	Exit    string `json:"exit,omitempty"`   // how its main process ended: "exit status 1"
+	Output  string `json:"output,omitempty"` // its last lines
+	Hint    string `json:"hint,omitempty"`
+	// Foreign is set where a process that hakaru did not start has its address:
+	// that is no doing of the service.
+	Foreign bool             `json:"foreign,omitempty"`
 	Left    hakaru.Leftovers `json:"left"` // of stopping what had been started
 }
 
@@ -78,7 +83,7 @@ type Stack struct {
 	files  registry.Dir
 	record registry.Record
 	launch *launcher
-	leases []*lease
+	leases *address.Leases
 	units  []*unit
 	place  hakaru.Place
 
@@ -191,7 +196,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 	}
 	defer func() {
 		if err != nil {
-			s.closeLeases()
+			s.leases.Close()
 			err = errors.Join(err, s.closePrivateDir(), s.removeTraces())
 		}
 	}()
@@ -209,23 +214,17 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 			r.Mark = kernel.Mark(id, i)
 		}
 		if cgroup != "" && u.Attached == nil {
-			r.Cgroup = filepath.Join(cgroup, id, fmt.Sprintf("%d-%s", i+1, plainName(u.Service)))
+			r.Cgroup = filepath.Join(cgroup, id, fmt.Sprintf("%d-%s", i+1, address.FileName(u.Service)))
 			s.record.CgroupDir = filepath.Join(cgroup, id)
 		}
 		s.record.Units = append(s.record.Units, r)
 	}
-	s.leases, err = takeLeases(bundle, dir)
+	s.leases, err = address.Take(bundle.Leases, bundle.Units, dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, l := range s.leases {
-		for name, value := range l.names() {
-			s.place.Names[name] = value
-		}
-		if l.port != 0 {
-			s.record.Ports = append(s.record.Ports, l.port)
-		}
-	}
+	maps.Copy(s.place.Names, s.leases.Names())
+	s.record.Ports = s.leases.Ports()
 	s.place.Names["hakaru.dir"] = dir
 	s.place.Names["hakaru.exe"] = opt.Exe
 	s.reserve(bundle.Units)
@@ -318,14 +317,4 @@ func (s *Stack) members() ([]int, error) {
 		all = append(all, m...)
 	}
 	return all, nil
-}
-
-// plainName keeps what may stand in the name of a cgroup.
-func plainName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, name)
 }

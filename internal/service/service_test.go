@@ -302,52 +302,6 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestLeasesDiffer(t *testing.T) {
-	var b hakaru.Bundle
-	b.Units = []hakaru.Unit{{Service: "a"}, {Service: "b", Argv: []string{"-l", "{x.port}"}}}
-	for _, name := range []string{"x", "y", "z"} {
-		b.Leases = append(b.Leases, hakaru.Lease{Name: name})
-	}
-	b.Leases[1].Service = "b"
-	leases, err := takeLeases(b, "/tmp/d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	low, high := portRange()
-	ports := map[uint16]bool{}
-	for _, l := range leases {
-		ports[l.port] = true
-		if int(l.port) < low || int(l.port) >= high {
-			t.Errorf("port %d is not in [%d, %d)", l.port, low, high)
-		}
-		l.release()
-	}
-	if len(ports) != 3 || leases[0].unit != 1 || leases[1].unit != 1 || leases[2].unit != 0 {
-		t.Errorf("leases %v of units %d %d %d", ports, leases[0].unit, leases[1].unit, leases[2].unit)
-	}
-	b.Leases = []hakaru.Lease{{Name: "s", Unix: true}}
-	// A service that something else starts and that mentions the address connects
-	// to it, also where it comes first.
-	mention := []hakaru.File{{Content: "to {x};"}}
-	attached := hakaru.Unit{Service: "front", Attached: &hakaru.Attached{}, Files: mention}
-	for _, tt := range []struct {
-		name  string
-		units []hakaru.Unit
-		want  int
-	}{
-		{"attached first", []hakaru.Unit{attached, {Service: "a"}, {Service: "b", Files: mention}}, 2},
-		{"attached only", []hakaru.Unit{{Service: "a"}, attached}, 1},
-		{"nobody", []hakaru.Unit{{Service: "a"}, {Service: "b"}}, 0},
-	} {
-		if got := firstUser(tt.units, hakaru.Lease{Name: "x"}); got != tt.want {
-			t.Errorf("%s: unit %d, want %d", tt.name, got, tt.want)
-		}
-	}
-	if _, err := takeLeases(b, "/tmp/"+strings.Repeat("d", 100)); err == nil {
-		t.Error("a path of more than 107 bytes was leased")
-	}
-}
-
 func TestSignals(t *testing.T) {
 	for name, want := range map[string]int{"": 15, "TERM": 15, "SIGINT": 2, "quit": 3, "USR1": 10, "9": 9} {
 		if got, err := signalByName(name); err != nil || int(got) != want {

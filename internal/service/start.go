@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/service/address"
 	"hakaru/internal/service/attach"
 	"hakaru/internal/service/output"
 	"hakaru/internal/service/registry"
@@ -105,7 +106,9 @@ func (s *Stack) startUnit(ctx context.Context, i int, given hakaru.Unit) error {
 		return fail(fmt.Sprintf("its directory %s is not there", spec.Dir), "")
 	}
 	if err := s.checkFree(ctx, spec); err != nil {
-		return fail(err.Error(), "end that process, or write {name} with ports: [name] and let hakaru choose a free port")
+		_, held := errors.AsType[*address.HeldError](err)
+		return &StartError{Service: spec.Service, Why: err.Error(), Foreign: held,
+			Hint: "end that process, or write {name} with ports: [name] and let hakaru choose a free port"}
 	}
 	credential, err := credentialOf(spec.User)
 	if err != nil {
@@ -197,7 +200,7 @@ func (s *Stack) launchUnit(i int, u *unit, path string, env []string, credential
 		u.cmd.SysProcAttr.CgroupFD = int(dir.Fd())
 		return u.cmd.Start()
 	}
-	s.releaseFor(i)
+	s.leases.Release(i)
 	err = s.launch.do(u.spec.CPUs, start)
 	// A program that was just written can still be open for writing in a child
 	// forked meanwhile, until that child executes (go.dev/issue/22315).

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -44,7 +45,7 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 			}
 			s.left.Outputs = append(s.left.Outputs, u.out.Result(u.spec.Service))
 		}
-		s.closeLeases()
+		s.leases.Close()
 		if err := s.closePrivateDir(); err != nil {
 			s.leave("not_closed", err.Error())
 		}
@@ -198,14 +199,14 @@ func (s *Stack) nothingLeft() bool {
 		clean = false
 	}
 	if len(s.record.Ports) > 0 {
-		listeners, err := s.listeners(false)
+		listeners, err := s.strangers().Listeners(false)
 		if err != nil {
 			return clean
 		}
 		for _, l := range listeners {
 			if l.Addr.Addr().IsLoopback() && slices.Contains(s.record.Ports, l.Addr.Port()) {
 				message := fmt.Sprintf("someone still listens on %s, which was leased to this stack", l.Addr)
-				if held := s.foreign(l.Addr.String(), []uint64{l.Inode}); held != nil {
+				if held := s.strangers().Holding(l.Addr.String(), []uint64{l.Inode}); held != nil {
 					message = held.Error() + " or does not know any more: the port was leased to this stack"
 				}
 				s.leave("port_open", message)
@@ -213,7 +214,7 @@ func (s *Stack) nothingLeft() bool {
 		}
 	}
 	for _, u := range s.units {
-		network, path := splitAddress(u.spec.Ready.Connect)
+		network, path := endpoint.Address(u.spec.Ready.Connect)
 		if u.attached != nil || network != "unix" || strings.HasPrefix(path, "@") || strings.HasPrefix(path, s.place.Dir+"/") {
 			continue
 		}

@@ -1,7 +1,6 @@
-package service
+package address
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,57 +9,45 @@ import (
 	"slices"
 	"strings"
 
-	"hakaru"
+	"hakaru/internal/endpoint"
 	"hakaru/internal/watch/kernel"
 )
 
-// heldError says that an address belongs to a process that is not ours.
-type heldError struct {
+// HeldError says that an address belongs to a process that is not ours.
+type HeldError struct {
 	addr string
 	pid  int // 0: it cannot be seen
 	what string
 }
 
-func (e *heldError) Error() string {
+func (e *HeldError) Error() string {
 	if e.pid == 0 {
 		return fmt.Sprintf("%s is held by a process that cannot be looked at from here, and that hakaru did not start", e.addr)
 	}
 	return fmt.Sprintf("%s is held by pid %d (%s), which hakaru did not start", e.addr, e.pid, e.what)
 }
 
-// checkFree says who holds an address that the unit's readiness asks for before
-// the unit is started. Leased addresses were free a moment ago; those held by
-// earlier units of the stack are ours.
-func (s *Stack) checkFree(ctx context.Context, spec hakaru.Unit) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	for _, text := range []string{listening(spec.Ready.Get), spec.Ready.Connect} {
-		if addr, ok := tcpAddr(text); ok && s.leased(addr) {
-			continue
-		}
-		if err := s.checkOurs(text); err != nil {
-			return err
-		}
-	}
-	return nil
+// Strangers tells the processes of a stack from others at an address.
+type Strangers struct {
+	Ours func() ([]int, error)      // the stack's processes, now
+	Warn func(code, message string) // what cannot be told; once for each code
 }
 
-// checkOurs returns a *heldError where the listening socket behind an address
+// At returns a *HeldError where the listening socket behind an address
 // or URL is held by a process of someone else. Where nobody listens here
 // (another machine, another network namespace) nothing can be said.
-func (s *Stack) checkOurs(address string) error {
-	if addr, ok := tcpAddr(address); ok {
-		if held := s.foreignHolder(addr); held != nil {
+func (s Strangers) At(address string) error {
+	if addr, ok := TCP(address); ok {
+		if held := s.Listening(addr); held != nil {
 			return held
 		}
 		return nil
 	}
-	network, path := splitAddress(address)
+	network, path := endpoint.Address(address)
 	if network != "unix" || address == "" || strings.Contains(address, "://") && !strings.HasPrefix(address, "unix:") {
 		return nil
 	}
-	listeners, err := s.listeners(true)
+	listeners, err := s.Listeners(true)
 	if err != nil {
 		return nil // said once as a warning
 	}
@@ -70,29 +57,29 @@ func (s *Stack) checkOurs(address string) error {
 			inodes = append(inodes, l.Inode)
 		}
 	}
-	if held := s.foreign(path, inodes); held != nil {
+	if held := s.Holding(path, inodes); held != nil {
 		return held
 	}
 	return nil
 }
 
-// foreignHolder looks for whoever listens at addr and is not ours.
-func (s *Stack) foreignHolder(addr netip.AddrPort) *heldError {
-	listeners, err := s.listeners(false)
+// Listening looks for whoever listens at addr and is not ours.
+func (s Strangers) Listening(addr netip.AddrPort) *HeldError {
+	listeners, err := s.Listeners(false)
 	if err != nil {
 		return nil
 	}
-	return s.foreign(addr.String(), kernel.Listening(listeners, addr))
+	return s.Holding(addr.String(), kernel.Listening(listeners, addr))
 }
 
-// foreign tells whether any of the sockets is held by others alone: with
+// Holding tells whether any of the sockets is held by others alone: with
 // SO_REUSEPORT one address can have several sockets, and then the others get
 // their share of the connections.
-func (s *Stack) foreign(addr string, inodes []uint64) *heldError {
+func (s Strangers) Holding(addr string, inodes []uint64) *HeldError {
 	if len(inodes) == 0 {
 		return nil
 	}
-	ours, err := s.members()
+	ours, err := s.Ours()
 	if err != nil {
 		return nil
 	}
@@ -117,10 +104,10 @@ func (s *Stack) foreign(addr string, inodes []uint64) *heldError {
 	}
 	if pid != 0 {
 		// Someone started in the meantime is ours all the same.
-		if now, err := s.members(); err == nil && slices.Contains(now, pid) {
+		if now, err := s.Ours(); err == nil && slices.Contains(now, pid) {
 			return nil
 		}
-		return &heldError{addr: addr, pid: pid, what: kernel.Describe(pid)}
+		return &HeldError{addr: addr, pid: pid, what: kernel.Describe(pid)}
 	}
 	if len(missing) < len(inodes) || os.Geteuid() == 0 {
 		return nil // ours is among them, or the socket was closed meanwhile
@@ -128,17 +115,17 @@ func (s *Stack) foreign(addr string, inodes []uint64) *heldError {
 	if hidden != 0 {
 		// A program with file capabilities, or one that forbids to look at it: as
 		// likely as not it is the one.
-		s.warnOnce("holder_unknown", fmt.Sprintf("whether pid %d (%s) is the one that listens on %s cannot be told: the kernel shows what it has open to root alone", hidden, kernel.Describe(hidden), addr))
+		s.Warn("holder_unknown", fmt.Sprintf("whether pid %d (%s) is the one that listens on %s cannot be told: the kernel shows what it has open to root alone", hidden, kernel.Describe(hidden), addr))
 		return nil
 	}
-	return &heldError{addr: addr}
+	return &HeldError{addr: addr}
 }
 
-// listeners asks the kernel for listening sockets, TCP or unix.
-func (s *Stack) listeners(path bool) (_ []kernel.Listener, err error) {
+// Listeners asks the kernel for listening sockets, TCP or unix.
+func (s Strangers) Listeners(path bool) (_ []kernel.Listener, err error) {
 	defer func() {
 		if err != nil {
-			s.warnOnce("no_sock_diag", fmt.Sprintf("who listens where cannot be told: %v", err))
+			s.Warn("no_sock_diag", fmt.Sprintf("who listens where cannot be told: %v", err))
 		}
 	}()
 	if path {

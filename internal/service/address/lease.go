@@ -1,8 +1,16 @@
-package service
+// Package address finds addresses for a stack of services and knows who holds one.
+//
+// It takes the leases of a bundle and gives free ports, which it keeps until the
+// unit starts that is to listen there, and paths for sockets; it takes an address
+// and the processes of the stack, and says which other process listens there.
+//
+// It connects to nothing and starts nothing.
+package address
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -14,6 +22,7 @@ import (
 	"syscall"
 
 	"hakaru"
+	"hakaru/internal/watch/kernel"
 )
 
 // maxSocketPath is what fits into sockaddr_un with its closing zero.
@@ -42,32 +51,87 @@ func (l *lease) names() hakaru.Names {
 	}
 }
 
-func takeLeases(bundle hakaru.Bundle, dir string) ([]*lease, error) {
-	var leases []*lease
-	closeAll := func() {
-		for _, l := range leases {
-			l.release()
-		}
-	}
-	for _, spec := range bundle.Leases {
-		l := &lease{spec: spec, unit: firstUser(bundle.Units, spec)}
+// Leases are the addresses of one stack. They are for one goroutine at a time.
+type Leases struct{ list []*lease }
+
+// Take finds an address for each; sockets lie in dir.
+func Take(specs []hakaru.Lease, units []hakaru.Unit, dir string) (*Leases, error) {
+	all := &Leases{}
+	for _, spec := range specs {
+		l := &lease{spec: spec, unit: firstUser(units, spec)}
 		if spec.Unix {
-			l.path = filepath.Join(dir, plainName(spec.Name)+".sock")
+			l.path = filepath.Join(dir, FileName(spec.Name)+".sock")
 			if len(l.path) > maxSocketPath {
-				closeAll()
+				all.Close()
 				return nil, fmt.Errorf("lease socket %s: the path %s has %d bytes and the kernel allows %d; choose a shorter temporary directory", spec.Name, l.path, len(l.path), maxSocketPath)
 			}
 		} else {
 			hold, err := bindPort()
 			if err != nil {
-				closeAll()
+				all.Close()
 				return nil, fmt.Errorf("lease port %s: %w", spec.Name, err)
 			}
 			l.hold, l.port = hold, uint16(hold.Addr().(*net.TCPAddr).Port)
 		}
-		leases = append(leases, l)
+		all.list = append(all.list, l)
 	}
-	return leases, nil
+	return all, nil
+}
+
+// Names are the placeholders of all leases.
+func (a *Leases) Names() hakaru.Names {
+	names := hakaru.Names{}
+	for _, l := range a.list {
+		maps.Copy(names, l.names())
+	}
+	return names
+}
+
+// Ports are those that were leased.
+func (a *Leases) Ports() (ports []uint16) {
+	for _, l := range a.list {
+		if l.port != 0 {
+			ports = append(ports, l.port)
+		}
+	}
+	return ports
+}
+
+// Sockets are the paths that were leased.
+func (a *Leases) Sockets() (paths []string) {
+	for _, l := range a.list {
+		if l.path != "" {
+			paths = append(paths, l.path)
+		}
+	}
+	return paths
+}
+
+// Release lets the ports go on which a unit is to listen.
+func (a *Leases) Release(unit int) {
+	for _, l := range a.list {
+		if l.unit == unit {
+			l.release()
+		}
+	}
+}
+
+// Close lets all ports go; nil has none.
+func (a *Leases) Close() {
+	if a == nil {
+		return
+	}
+	for _, l := range a.list {
+		l.release()
+	}
+}
+
+// Holds reports whether an address was leased.
+func (a *Leases) Holds(addr netip.AddrPort) bool { return slices.Contains(a.Ports(), addr.Port()) }
+
+// Has reports whether a socket listens on what was leased.
+func (a *Leases) Has(l kernel.Listener) bool {
+	return a.Holds(l.Addr) || slices.Contains(a.Sockets(), l.Path)
 }
 
 // bindPort listens on a free loopback port below the range from which the
@@ -126,7 +190,7 @@ func firstUser(units []hakaru.Unit, spec hakaru.Lease) int {
 	attached := -1
 	for i, u := range units {
 		switch {
-		case !slices.ContainsFunc(texts(u), mentions):
+		case !slices.ContainsFunc(Texts(u), mentions):
 		case u.Attached == nil:
 			return i
 		case attached < 0:
@@ -145,26 +209,26 @@ func (l *lease) release() {
 	}
 }
 
-func (s *Stack) releaseFor(unit int) {
-	for _, l := range s.leases {
-		if l.unit == unit {
-			l.release()
+// Texts is all of a unit that may name an address or a path.
+func Texts(u hakaru.Unit) []string {
+	list := append([]string{u.Ready.Get, u.Ready.Connect}, u.Argv...)
+	for _, f := range u.Files {
+		list = append(list, f.Content)
+	}
+	for _, e := range u.Env {
+		if e.Value != nil {
+			list = append(list, *e.Value)
 		}
 	}
+	return list
 }
 
-func (s *Stack) closeLeases() {
-	for _, l := range s.leases {
-		l.release()
-	}
-}
-
-// leased reports whether an address was leased by this stack.
-func (s *Stack) leased(addr netip.AddrPort) bool {
-	for _, l := range s.leases {
-		if l.port != 0 && l.port == addr.Port() {
-			return true
+// FileName keeps of a name what may stand in that of a file or of a cgroup.
+func FileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
 		}
-	}
-	return false
+		return '_'
+	}, name)
 }
