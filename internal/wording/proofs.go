@@ -98,13 +98,16 @@ func Value(setting, text string) string {
 // is long, and the service's own.
 var holder = regexp.MustCompile(`(, to pid \d+) \(.*\)$`)
 
+// private is the directory of one trial.
+var private = regexp.MustCompile(`\S*/hakaru-[0-9a-f]{8,}/`)
+
 // longestSource is how much of a source is shown: of a command with many words
 // the first tell which it was.
 const longestSource = 72
 
 // By is where a proof was read, short enough to stand beside what was found.
 func By(source string) string {
-	source = holder.ReplaceAllString(source, "$1")
+	source = private.ReplaceAllString(holder.ReplaceAllString(source, "$1"), "{hakaru.dir}/")
 	if letters := []rune(source); len(letters) > longestSource {
 		source = string(letters[:longestSource-1]) + "…"
 	}

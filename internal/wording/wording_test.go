@@ -129,6 +129,7 @@ func TestByInTrials(t *testing.T) {
 		"cmdline of pid 12 (4 of 4 processes)":                                           "cmdline (4 of 4 processes)",
 		"processes of the service: pids 12, 13, 14 and 3 more":                           "processes of the service",
 		"backlog granted by the kernel (socket diagnostics), to pid 9 (uwsgi --ini (x))": "backlog granted by the kernel (socket diagnostics)",
+		"file /tmp/hakaru-efbcd89915d1a004/nginx.conf as written":                        "file {hakaru.dir}/nginx.conf as written",
 		"GET /status": "GET /status",
 	} {
 		if got := ByInTrials(source); got != want {
