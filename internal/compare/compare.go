@@ -19,6 +19,7 @@ const exactFrom = 10
 const (
 	WarnNoLook     = "no_look"     // no planned look is reached
 	WarnNoInterval = "no_interval" // too few values for an interval at this level
+	WarnNoSpread   = "no_spread"   // the values are the same in every block, as figures that are printed coarsely are
 	WarnMissing    = "missing"     // blocks that lack the metric were left out
 	WarnCannotAct  = "cannot_act"  // the settings that differ need longer than a trial is, or do nothing
 	WarnDrift      = "drift"       // the machine's speed moved between blocks
@@ -122,6 +123,7 @@ type values struct {
 	d           []float64    // other minus base, by block
 	missing     int          // blocks left out: one of the two lacks the metric
 	zero        int          // … or has it at zero or below, where no logarithm is
+	told        bool         // a load program printed it, in as many digits as it does
 }
 
 func (s *Stratum) values(metric hakaru.Metric, pair hakaru.Pair, n int) values {
@@ -137,6 +139,8 @@ func (s *Stratum) values(metric hakaru.Metric, pair hakaru.Pair, n int) values {
 			v.zero++
 		default:
 			used = append(used, block)
+			t := block[pair.Other].Totals
+			v.told = v.told || metric == hakaru.Score || metric == hakaru.Throughput && t != nil && t.Throughput > 0
 			v.d = append(v.d, math.Log(other)-math.Log(base))
 		}
 	}
@@ -193,7 +197,20 @@ func (s *Stratum) measure(v values, pair hakaru.Pair) hakaru.Comparison {
 	}
 	c.Ratio, c.Low, c.High = math.Exp(at.Estimate), math.Exp(at.Low), math.Exp(at.High)
 	c.SameLow, c.SameHigh = math.Exp(same.Low), math.Exp(same.High)
+	if v.told && noSpread(&c) {
+		c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnNoSpread,
+			Message: fmt.Sprintf("%s is told so coarsely that it is the same in every block: how sure a difference is cannot be said; have it printed with more digits", v.metric)})
+	}
 	return c
+}
+
+// noSpread reports whether an interval has no width. No two trials are ever the
+// same: where they seem to be, a load program told its figure in few digits, and
+// the true values may lie anywhere within the last one. The spread that every
+// interval stands on (METHOD.md §5 (a) 2) is not in them.
+func noSpread(c *hakaru.Comparison) bool {
+	const width = 1e-9
+	return c.Low > 0 && c.High < c.Low*(1+width)
 }
 
 // verdict is METHOD.md §5 (e). "Same" comes first: a difference that is real
@@ -202,6 +219,8 @@ func (s *Stratum) verdict(c *hakaru.Comparison) hakaru.Verdict {
 	matters := 1 + s.ledger.frozen.Matters
 	switch {
 	case c.Low == 0: // no interval
+		return hakaru.Unclear
+	case slices.ContainsFunc(c.Warnings, func(w hakaru.Warning) bool { return w.Code == WarnNoSpread }):
 		return hakaru.Unclear
 	case c.SameLow > 1/matters && c.SameHigh < matters:
 		return hakaru.Same

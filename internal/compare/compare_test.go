@@ -206,6 +206,37 @@ func TestDroppedWhole(t *testing.T) {
 	}
 }
 
+// A score that is printed in whole numbers and the same in every block has no
+// spread, and decides nothing: 12 may be 12.4, and 13 12.6. One that moves does.
+func TestNoSpread(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		metric      hakaru.Metric
+		base, other []float64
+		want        string
+	}{
+		{"one more each time", hakaru.Score, []float64{12, 12, 12}, []float64{13, 13, 13}, "v/base unclear 3 no_spread"},
+		{"the same", hakaru.Score, []float64{12, 12, 12}, []float64{12, 12, 12}, "v/base unclear 3 no_spread"},
+		{"both move in step", hakaru.Score, []float64{12, 14, 12}, []float64{24, 28, 24}, "v/base unclear 3 no_spread drift"},
+		{"with digits", hakaru.Score, []float64{12.1, 12.2, 12.1}, []float64{24.3, 24.1, 24.2}, "v/base better 3"},
+		{"what hakaru counted", hakaru.Throughput, []float64{4096, 4096, 4096}, []float64{8192, 8192, 8192}, "v/base better 3"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			exp := experiment("v")
+			exp.Goal = test.metric
+			m := history(exp)
+			for i := range test.base {
+				m.n++
+				m.ran("base", 1, test.base[i])
+				m.ran("v", 1, test.other[i])
+			}
+			if got := m.compare()[0]; short(got) != test.want {
+				t.Errorf("got %s, want %s", short(got), test.want)
+			}
+		})
+	}
+}
+
 func TestCannotAct(t *testing.T) {
 	value := func(s string) *string { return &s }
 	lifetime := hakaru.Setting{Name: "max-worker-lifetime", Value: value("30")}
