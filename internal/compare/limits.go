@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"hakaru"
+	"hakaru/internal/measure"
 	"hakaru/internal/stats"
 )
 
@@ -106,32 +107,16 @@ func judgeErrors(r *hakaru.LimitResult, trials []*hakaru.Result) {
 	decide(r)
 }
 
-// answers counts, in the measured window, the answers that the service got
-// wrong and all answers; what the load host did wrong counts as neither.
+// answers counts the answers that the service got wrong and all answers; what the
+// load host did wrong counts as neither, and a load program that tells no wrong
+// ones has none of either.
 func answers(t *hakaru.Result) (bad, total uint64) {
-	count := func(good, wrong uint64, kinds map[string]uint64) {
-		for kind, n := range kinds {
-			if hakaru.ErrorKind(kind).Load() {
-				wrong -= min(n, wrong)
-			}
-		}
-		bad += wrong
-		total += good + wrong
+	if t.Totals != nil && t.Totals.BadUnknown {
+		return 0, 0
 	}
-	if sums := t.Totals; sums != nil { // of a load program, whose answers are in no bucket
-		if !sums.BadUnknown {
-			count(sums.Good, sums.Bad, sums.Kinds)
-		}
-		return bad, total
-	}
-	end := t.WarmUp + t.Window
-	for _, b := range t.Buckets {
-		if b.At < t.WarmUp || (t.Window > 0 && b.At >= end) || (b.Variant != "" && b.Variant != t.Variant) {
-			continue
-		}
-		count(b.Good, b.Bad, b.Kinds)
-	}
-	return bad, total
+	good, bad, own := measure.Answers(t)
+	bad -= min(own, bad)
+	return bad, good + bad
 }
 
 func decide(r *hakaru.LimitResult) {
