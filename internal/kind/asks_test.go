@@ -159,7 +159,7 @@ func TestAsks(t *testing.T) {
 			"its log goes elsewhere (stdout_redirect), so hakaru does not see it"},
 		"puma: bound to a name":    {"puma", "puma", "", "bind", "tcp://localhost:81", nil, "puma may tell it in other words than tcp://localhost:81"},
 		"puma: bound with options": {"puma", "puma", "", "bind", "tcp://127.0.0.1:81?backlog=5", []string{`log Listening on (?:http://)?(\S+) equals 127.0.0.1:81`}, ""},
-		"puma: bound to a path":    {"puma", "puma", "", "bind", "unix:///run/p", []string{`log Listening on (?:http://)?(\S+)`}, ""},
+		"puma: bound to a path":    {"puma", "puma", "", "bind", "unix:///run/p?umask=0111", []string{`log Listening on (?:http://)?(\S+)`}, ""},
 		"puma: no workers":         {"puma", "puma -w 0", "", "workers", "0", []string{"log Puma starting in single mode"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

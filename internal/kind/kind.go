@@ -56,6 +56,9 @@ type Kind struct {
 	// TakesOver are settings for sockets whose file the program removes, whoever
 	// listens on it.
 	TakesOver []string `yaml:"takes_over"`
+	// Shares are settings for files and directories that the program writes, and a
+	// live server that has the same line writes too.
+	Shares []string `yaml:"shares"`
 	// Variables are how the config file uses a key of its own, {name}.
 	Variables []string `yaml:"variables"`
 	// LogsElsewhere are conditions under which the output does not reach hakaru.

@@ -140,6 +140,7 @@ func TestKinds(t *testing.T) {
 		conditions("logs_elsewhere", k.LogsElsewhere)
 		conditions("background", k.Background)
 		conditions("takes_over", k.TakesOver)
+		conditions("shares", k.Shares)
 		conditions("config_flags", k.Edit.ConfigFlags)
 		for _, text := range []string{k.Edit.Config, k.Edit.Plain} {
 			if text != "" {

@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -159,4 +160,64 @@ func TestValuesAreWords(t *testing.T) {
 			t.Fatalf("asks %+v", asks)
 		}
 	})
+}
+
+// Readiness asks where the service listens: a path starts at its directory, and
+// where nothing says it, the only service is where the load goes.
+func TestReady(t *testing.T) {
+	uwsgi := func(ini string) *hakaru.Experiment {
+		exp := pair(hakaru.Service{Kind: "uwsgi", Run: []string{"uwsgi", "--ini", "a.ini"}, Settings: "a.ini", Dir: "sub"}, nil, nil, hakaru.File{Path: "a.ini", Content: "[uwsgi]\n" + ini})
+		exp.Load.HTTP.URL = "http://127.0.0.1:9000/x"
+		return exp
+	}
+	for name, c := range map[string]struct {
+		ini  string
+		want hakaru.Ready
+	}{
+		"what the load asks":     {"http = 127.0.0.1:9000\n", hakaru.Ready{Get: "http://127.0.0.1:9000/x"}},
+		"the load goes past it":  {"http = 127.0.0.1:9001\n", hakaru.Ready{Connect: "127.0.0.1:9001"}},
+		"a path in its dir":      {"socket = app.sock\n", hakaru.Ready{Connect: "unix:/srv/sub/app.sock"}},
+		"a path below its chdir": {"chdir = app\nsocket = app.sock\n", hakaru.Ready{Connect: "unix:/srv/sub/app/app.sock"}},
+		"a variable of the file": {"port = 9000\nhttp = :%(port)\n", hakaru.Ready{Get: "http://127.0.0.1:9000/x"}},
+	} {
+		bundle, _, _, err := render.Trial(uwsgi(c.ini), "other", map[string]string{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, bundle.Units[0].Ready); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// What cannot be put in is refused with what can be done instead.
+func TestCannotPut(t *testing.T) {
+	ruby := hakaru.File{Path: "puma.rb", Content: "preload_app!\n"}
+	for name, c := range map[string]struct {
+		service hakaru.Service
+		setting hakaru.Setting
+		sources []hakaru.File
+		want    string
+	}{
+		"a switch that a file has":          {hakaru.Service{Kind: "uwsgi", Run: []string{"uwsgi", "--ini", "a.ini"}}, set("master", "false"), nil, "no flag switches master off, and a.ini may switch it on; name it with settings:, and it is edited"},
+		"a switch, and the file is known":   {hakaru.Service{Kind: "uwsgi", Run: []string{"uwsgi", "--ini", "a.ini"}, Settings: "a.ini"}, set("master", "false"), []hakaru.File{{Path: "a.ini", Content: "[uwsgi]\n"}}, ""},
+		"a switch that a file draws in":     {hakaru.Service{Kind: "gunicorn", Run: []string{"gunicorn", "a:a"}, Unread: []string{"gunicorn.conf.py"}}, set("preload", "false"), nil, "no flag switches preload off, and gunicorn.conf.py may switch it on; name it with settings:, and it is edited"},
+		"a switch that a Ruby file has":     {hakaru.Service{Kind: "puma", Run: []string{"puma", "-C", "puma.rb"}, Settings: "puma.rb"}, set("preload", "false"), []hakaru.File{ruby}, "no flag switches preload off, and puma.rb may switch it on; write {preload} in it, and name it with settings:"},
+		"a name of the config file alone":   {hakaru.Service{Kind: "gunicorn", Run: []string{"gunicorn", "a:a"}}, set("sendfile", "false"), nil, "gunicorn has no flag for sendfile: it can only be in the config file; write settings: and the path of the file"},
+		"a program that takes no flags":     {hakaru.Service{Kind: "command", Run: []string{"app"}}, set("x", "1"), nil, ""}, // found when the file is checked
+		"nginx without its file":            {hakaru.Service{Kind: "nginx", Run: []string{"nginx"}}, set("gzip", "on"), nil, "kind nginx takes gzip from its config file, and the service has none; write settings: and the path of the file"},
+		"a lack that a Ruby file may cover": {hakaru.Service{Kind: "puma", Run: []string{"puma", "-C", "puma.rb"}, Settings: "puma.rb"}, set("fork-worker", "1000"), []hakaru.File{ruby}, ""},
+	} {
+		exp := pair(c.service, nil, []hakaru.Setting{c.setting}, c.sources...)
+		_, _, _, err := render.Trial(exp, "other", map[string]string{})
+		got := ""
+		if wrong, ok := errors.AsType[*render.Mistake](err); ok {
+			got = wrong.Message + "; " + wrong.Fix
+		} else if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }
