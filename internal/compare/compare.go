@@ -243,7 +243,7 @@ func direction(better bool) hakaru.Verdict {
 // seems to be: either clear of no difference, or inside what does not matter,
 // whichever is nearer.
 func (s *Stratum) more(v values, c *hakaru.Comparison) int {
-	if c.Low == 0 {
+	if c.Low == 0 || v.told && noSpread(c) {
 		return 0
 	}
 	level, n := c.Level, float64(len(v.d))

@@ -230,8 +230,12 @@ func TestNoSpread(t *testing.T) {
 				m.ran("base", 1, test.base[i])
 				m.ran("v", 1, test.other[i])
 			}
-			if got := m.compare()[0]; short(got) != test.want {
+			got := m.compare()[0]
+			if short(got) != test.want {
 				t.Errorf("got %s, want %s", short(got), test.want)
+			}
+			if strings.Contains(test.want, "no_spread") && got.MoreBlocks != 0 {
+				t.Errorf("%d more blocks are said to decide what does not move", got.MoreBlocks)
 			}
 		})
 	}

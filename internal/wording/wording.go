@@ -110,8 +110,10 @@ func Change(c *hakaru.Comparison) string {
 
 // CannotAct reports whether a pair is not judged because what differs cannot act
 // within a trial: more data would not help.
-func CannotAct(c *hakaru.Comparison) bool {
-	return slices.ContainsFunc(c.Warnings, func(w hakaru.Warning) bool { return w.Code == compare.WarnCannotAct })
+func CannotAct(c *hakaru.Comparison) bool { return warned(c, compare.WarnCannotAct) }
+
+func warned(c *hakaru.Comparison, code string) bool {
+	return slices.ContainsFunc(c.Warnings, func(w hakaru.Warning) bool { return w.Code == code })
 }
 
 // Verdict words a judged comparison.
@@ -124,8 +126,11 @@ func Verdict(c *hakaru.Comparison) layout.Cell {
 	case hakaru.Same:
 		return layout.Cell{Text: "no difference that matters (" + bounds(c.Ratio, c.SameLow, c.SameHigh) + ")"}
 	}
-	if CannotAct(c) {
+	switch {
+	case CannotAct(c):
 		return layout.Cell{Text: "not judged: it cannot act", Tone: layout.Doubtful}
+	case warned(c, compare.WarnNoSpread):
+		return layout.Cell{Text: "not judged: told too coarsely", Tone: layout.Doubtful}
 	}
 	text := "not enough data"
 	if c.MoreBlocks > 0 {

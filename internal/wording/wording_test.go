@@ -53,6 +53,10 @@ func TestCannotAct(t *testing.T) {
 	if got := Verdict(&c).Text; got != "not judged: it cannot act" {
 		t.Error(got)
 	}
+	c.Warnings[0].Code = compare.WarnNoSpread
+	if got := Verdict(&c).Text; got != "not judged: told too coarsely" {
+		t.Error(got)
+	}
 	c.Warnings[0].Code = compare.WarnDrift
 	if got := Verdict(&c).Text; got != "not enough data" {
 		t.Error(got)
