@@ -102,7 +102,7 @@ func TestProveBesideHelpers(t *testing.T) {
 			{hakaru.Ask{Kind: "processes", Asked: "3"}, "1, and 2 of other programs; whether those count is not known", not},
 			{hakaru.Ask{Kind: "processes", Asked: "9"}, "1, and 2 of other programs", no},
 			{hakaru.Ask{Kind: "cmdline", Asked: "600"}, "which is not the program of the service", not},
-			{hakaru.Ask{Kind: "cmdline", Equals: "600", Absent: true}, "which is not the program of the service", not},
+			{hakaru.Ask{Kind: "cmdline", Contains: "sleep 600", Absent: true}, "which is not the program of the service", not},
 			{hakaru.Ask{Kind: "cmdline", Contains: "-test.run"}, "-test.run", yes},
 			{hakaru.Ask{Kind: "environ", Argument: "NEITHER", Asked: "1"}, "not set", no},
 		}

@@ -20,6 +20,14 @@ func held(found, absent bool) hakaru.Held {
 	return hakaru.No
 }
 
+// unless turns an answer round where it is the absence that is asked for.
+func unless(absent bool, there hakaru.Held) hakaru.Held {
+	if there == hakaru.NotProved {
+		return there
+	}
+	return held(there == hakaru.Yes, absent)
+}
+
 func cmdlines(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 	return eachDaemon(on, ask, "cmdline", func(pid int) (string, bool, error) {
 		words, title, err := commandLine(pid)
@@ -40,7 +48,10 @@ func environs(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		if err != nil {
 			return "", false, err
 		}
-		found, ok := matchEnviron(env, ask)
+		found, ok, err := matchEnviron(env, ask)
+		if err != nil {
+			return "", false, fmt.Errorf("pid %d %w", pid, err)
+		}
 		return found, ok, nil
 	})
 	if e.Holds == hakaru.No && !ask.Absent {

@@ -60,7 +60,11 @@ func fileHolds(_ context.Context, on Subject, ask hakaru.Ask) Evidence {
 		if written && content == f.Content {
 			source += " as written"
 		}
-		found, ok := matchText(content, ask)
+		found, there := matchText(content, ask)
+		ok := there == hakaru.Yes
+		if there == hakaru.NotProved {
+			return told(found, source, there)
+		}
 		if ok && ask.Absent {
 			return told(found, source, hakaru.No)
 		}

@@ -3,13 +3,13 @@ package proof
 import (
 	"encoding/json"
 	"fmt"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"hakaru"
 	"hakaru/internal/watch/kernel"
@@ -62,131 +62,6 @@ func matchValue(found string, ask hakaru.Ask) bool {
 		return strings.Contains(found, ask.Contains)
 	}
 	return sameValue(found, wanted(ask))
-}
-
-// matchCmdline looks for a flag (Argument) with the value wanted, or for the
-// text in the words, or for a word or a value after "=" that is the level. An
-// error says why the words show nothing.
-func matchCmdline(words []string, title bool, ask hakaru.Ask) (found string, ok bool, err error) {
-	if ask.Argument != "" {
-		found, ok, err = matchFlag(words, ask)
-	} else {
-		found, ok = matchWords(words, ask)
-	}
-	// A title is prose: "worker 4" says nothing of a level that is 4.
-	said := ok && (ask.Argument != "" || strings.Contains(wanted(ask), " "))
-	if title && err == nil && !said {
-		err = fmt.Errorf("has written a title over its words: %s", shorten(strings.Join(words, " ")))
-	}
-	return found, ok, err
-}
-
-func matchWords(words []string, ask hakaru.Ask) (found string, ok bool) {
-	want, line := wanted(ask), strings.Join(words, " ")
-	switch {
-	case want == "":
-		return shorten(line), false
-	case ask.Equals != "" && strings.Contains(want, " "): // several words
-		if strings.Contains(" "+line+" ", " "+want+" ") {
-			return want, true
-		}
-		return shorten(line), false
-	case ask.Equals == "" && ask.Contains != "":
-		if strings.Contains(line, want) {
-			return want, true
-		}
-		return shorten(line), false
-	}
-	for _, w := range words {
-		_, value, has := strings.Cut(w, "=")
-		if w == want || has && value == want {
-			return w, true
-		}
-	}
-	return shorten(line), false
-}
-
-// matchFlag judges by the last of several: most programs do, and "$@" of a
-// wrapper stands behind its own. Others take the first, or all.
-func matchFlag(words []string, ask hakaru.Ask) (found string, ok bool, err error) {
-	want := wanted(ask)
-	given, fit := 0, ""
-	for i, w := range words {
-		value, joined := strings.CutPrefix(w, ask.Argument+"=")
-		attached := false
-		switch {
-		case joined:
-		case w == ask.Argument && i+1 < len(words):
-			value = words[i+1]
-		case w == ask.Argument:
-			value = ""
-		// -w4: a short flag with its value.
-		case len(ask.Argument) == 2 && ask.Argument[0] == '-' && strings.HasPrefix(w, ask.Argument):
-			value, attached = w[2:], true
-		default:
-			continue
-		}
-		fits := want == "" || matchValue(value, ask) || switchOn(want) && (value == "" || strings.HasPrefix(value, "-"))
-		if attached && !fits && unicode.IsLetter([]rune(value)[0]) {
-			continue // -threshold is no -t
-		}
-		given++
-		if found, ok = strings.TrimSpace(ask.Argument+" "+value), fits; ok {
-			fit = found
-		}
-	}
-	switch {
-	case given == 0:
-		return ask.Argument + " is not there", false, nil
-	case !ok && fit != "":
-		return "", false, fmt.Errorf("has %s, and after it %s: which of them counts is not known", fit, found)
-	}
-	return found, ok, nil
-}
-
-// switchOn reports whether a level only says that a flag is given.
-func switchOn(level string) bool {
-	on, ok := switchWord(level)
-	return ok && on
-}
-
-// matchEnviron looks at the variable named by Argument, else at the one with
-// the setting's name, else for the text as a whole item of any variable.
-func matchEnviron(env []string, ask hakaru.Ask) (found string, ok bool) {
-	want := wanted(ask)
-	names := []string{ask.Argument}
-	if ask.Argument == "" {
-		last := ask.Setting[strings.LastIndexByte(ask.Setting, '.')+1:]
-		names = []string{last, strings.ToUpper(last)}
-	}
-	for _, e := range env {
-		name, value, _ := strings.Cut(e, "=")
-		if name == "" || !slices.Contains(names, name) {
-			continue
-		}
-		if want == "" {
-			return name + "=" + value, true
-		}
-		items := strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' || r == ',' })
-		return name + "=" + value, matchValue(value, ask) || slices.Contains(items, want)
-	}
-	if ask.Argument != "" || want == "" {
-		return "not set", false
-	}
-	for _, e := range env {
-		name, value, _ := strings.Cut(e, "=")
-		if name == kernel.MarkVariable {
-			continue
-		}
-		// A level such as 4 is inside of many values; only a whole item counts,
-		// a long text (a library's name) may be the end of a path.
-		for _, item := range strings.FieldsFunc(value, func(r rune) bool { return r == ':' || r == ' ' || r == ',' }) {
-			if item == want || path.Base(item) == want || ask.Contains != "" && strings.Contains(item, want) {
-				return name + "=" + value, true
-			}
-		}
-	}
-	return "in no variable", false
 }
 
 // matchMaps looks for a mapped file. The kernel shows names with links
@@ -276,11 +151,11 @@ func matchBacklog(listeners []kernel.Listener, somaxconn int, ask hakaru.Ask) (s
 // whole of any answer.
 func matchHTTP(body string, ask hakaru.Ask) (string, hakaru.Held) {
 	if ask.Field == "" {
-		found, ok := matchText(body, ask)
-		if !ok {
+		found, there := matchText(body, ask)
+		if there == hakaru.No {
 			found = Beginning(body)
 		}
-		return found, held(ok, ask.Absent)
+		return found, unless(ask.Absent, there)
 	}
 	d := json.NewDecoder(strings.NewReader(body))
 	d.UseNumber()
@@ -338,10 +213,10 @@ func field(value any, at string) (string, bool) {
 func matchLog(text string, cut bool, ask hakaru.Ask) (string, hakaru.Held) {
 	const unkept = "not in the part of the output that was kept"
 	if ask.Argument == "" {
-		found, ok := matchText(text, ask)
+		found, there := matchText(text, ask)
 		switch {
-		case ok:
-			return found, held(true, ask.Absent)
+		case there != hakaru.No:
+			return found, unless(ask.Absent, there)
 		case cut:
 			return unkept, hakaru.NotProved
 		}
@@ -420,7 +295,7 @@ func matchOutput(text string, cut bool, ask hakaru.Ask) (string, hakaru.Held) {
 	}
 	found, ok := shorten(strings.TrimSpace(text)), false
 	if ask.Equals == "" && ask.Contains != "" {
-		if line, there := matchText(text, ask); there {
+		if line, there := matchText(text, ask); there == hakaru.Yes {
 			found, ok = line, true
 		}
 	} else {
@@ -435,19 +310,53 @@ func matchOutput(text string, cut bool, ask hakaru.Ask) (string, hakaru.Held) {
 	return found, held(ok, ask.Absent)
 }
 
-// matchText looks for the text wanted and gives the line it is in.
-func matchText(text string, ask hakaru.Ask) (string, bool) {
+// matchText looks for the text wanted and gives the line it is in. A level, which
+// may be as short as 4, shows nothing where it is only within a longer word; a text
+// that was written for this question may be any part.
+func matchText(text string, ask hakaru.Ask) (string, hakaru.Held) {
 	want := wanted(ask)
-	i := strings.Index(text, want)
-	if want == "" || i < 0 {
-		return "", false
+	if want == "" {
+		return "", hakaru.No
 	}
-	start := strings.LastIndexByte(text[:i], '\n') + 1
-	end := len(text)
-	if j := strings.IndexByte(text[i+len(want):], '\n'); j >= 0 {
-		end = i + len(want) + j
+	part := ask.Equals == "" && ask.Contains != ""
+	within := ""
+	for at := 0; ; {
+		i := strings.Index(text[at:], want)
+		if i < 0 {
+			break
+		}
+		start, end := at+i, at+i+len(want)
+		line := lineAt(text, start, end)
+		if part || !joins(text[:start], want) && !joins(want, text[end:]) {
+			return line, hakaru.Yes
+		}
+		if within == "" {
+			within = line + ": within a longer word"
+		}
+		at = start + 1
 	}
-	return shorten(strings.TrimSpace(text[start:end])), true
+	if within != "" {
+		return within, hakaru.NotProved
+	}
+	return "", hakaru.No
+}
+
+// joins reports whether two texts beside each other make one word of their ends.
+func joins(before, after string) bool {
+	a, _ := utf8.DecodeLastRuneInString(before)
+	b, _ := utf8.DecodeRuneInString(after)
+	inWord := func(r rune) bool {
+		return r == '_' || r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+	}
+	return inWord(a) && inWord(b)
+}
+
+// lineAt is the line, or the lines, of a part of the text.
+func lineAt(text string, start, end int) string {
+	if j := strings.IndexByte(text[end:], '\n'); j >= 0 {
+		text = text[:end+j]
+	}
+	return shorten(strings.TrimSpace(text[strings.LastIndexByte(text[:start], '\n')+1:]))
 }
 
 func shorten(text string) string {

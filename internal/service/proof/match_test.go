@@ -23,7 +23,10 @@ func TestMatch(t *testing.T) {
 	titled := func(line string) func(hakaru.Ask) (string, hakaru.Held) { return worded(line, true) }
 	env := func(list ...string) func(hakaru.Ask) (string, hakaru.Held) {
 		return func(a hakaru.Ask) (string, hakaru.Held) {
-			found, ok := matchEnviron(list, a)
+			found, ok, err := matchEnviron(list, a)
+			if err != nil {
+				return err.Error(), hakaru.NotProved
+			}
 			return found, held(ok, a.Absent)
 		}
 	}
@@ -77,7 +80,12 @@ func TestMatch(t *testing.T) {
 		{"flag not there", cmd("app --threadsafe 2"), hakaru.Ask{Argument: "--threads", Asked: "2"}, "--threads is not there", no},
 		{"absent flag", cmd("app -v"), hakaru.Ask{Argument: "--threads", Absent: true}, "--threads is not there", yes},
 		{"absent level within another word", cmd("python3 app --level"), hakaru.Ask{Equals: "3", Absent: true}, "python3 app --level", yes},
-		{"absent level is there", cmd("python3 app --level=3"), hakaru.Ask{Equals: "3", Absent: true}, "--level=3", no},
+		{"absent level is there", cmd("python3 app --level=3"), hakaru.Ask{Setting: "app.level", Equals: "3", Absent: true}, "--level 3", no},
+		{"absent level is that of another flag", cmd("python3 app --timeout 3"), hakaru.Ask{Setting: "level", Equals: "3", Absent: true}, "has the word 3, of another setting perhaps", not},
+		{"absent flag by its text", cmd("app --fast"), hakaru.Ask{Setting: "mode", Equals: "--fast", Absent: true}, "--fast", no},
+		{"flag of the setting's name", cmd("app --timeout 4 --max_workers=8"), hakaru.Ask{Setting: "max-workers", Asked: "4"}, "--max_workers 8", no},
+		{"flag of the setting's name holds", cmd("app --workers 4"), hakaru.Ask{Setting: "app.workers", Asked: "4"}, "--workers 4", yes},
+		{"switch of the setting's name", cmd("app --quiet"), hakaru.Ask{Setting: "quiet", Asked: "true"}, "--quiet", yes},
 		{"equals is a whole word", cmd("python3 app"), hakaru.Ask{Equals: "3"}, "python3 app", no},
 		{"equals are whole words", cmd("app --level 3 -v"), hakaru.Ask{Equals: "--level 3"}, "--level 3", yes},
 		{"equals are no parts of words", cmd("app --level 32 -v"), hakaru.Ask{Equals: "--level 3"}, "app --level 32 -v", no},
@@ -102,6 +110,8 @@ func TestMatch(t *testing.T) {
 		{"variable not set", env("Y=4"), hakaru.Ask{Argument: "X", Asked: "4"}, "not set", no},
 		{"library in a list", env("LD_PRELOAD=/a/liba.so:/b/libje.so"), hakaru.Ask{Setting: "malloc", Asked: "libje.so"}, "LD_PRELOAD=/a/liba.so:/b/libje.so", yes},
 		{"a digit is not found inside of values", env("PATH=/opt/4you"), hakaru.Ask{Setting: "n", Asked: "4"}, "in no variable", no},
+		{"a number is of many variables", env("SHLVL=1"), hakaru.Ask{Setting: "n", Asked: "1"}, "has SHLVL=1, of another setting perhaps; {environ: NAME} says which variable it is", not},
+		{"a number is in no variable", env("SHLVL=1"), hakaru.Ask{Setting: "n", Asked: "4"}, "in no variable", no},
 		{"absent variable", env("PATH=/bin"), hakaru.Ask{Argument: "LD_PRELOAD", Absent: true}, "not set", yes},
 		{"the mark is not looked at", env("HAKARU_MARK=7"), hakaru.Ask{Setting: "n", Asked: "7"}, "in no variable", no},
 
@@ -120,6 +130,13 @@ func TestMatch(t *testing.T) {
 		{"absent field", http(jsonBody), hakaru.Ask{Field: "limit", Absent: true}, "not there", yes},
 		{"not JSON", http("<p>"), hakaru.Ask{Field: "a", Asked: "8"}, "the answer is not JSON: <p>", not},
 		{"whole body", http("a\nthreads: 2\nb"), hakaru.Ask{Contains: "threads: 2"}, "threads: 2", yes},
+
+		{"a level within a number", http("up 1234 s\nworkers 3"), hakaru.Ask{Asked: "4"}, "up 1234 s: within a longer word", not},
+		{"a level within a number, and by itself", http("up 1234 s\nworkers: 4."), hakaru.Ask{Asked: "4"}, "workers: 4.", yes},
+		{"a level within a number is not absent", http("up 1234 s"), hakaru.Ask{Equals: "4", Absent: true}, "up 1234 s: within a longer word", not},
+		{"a text may be any part", http("up 1234 s"), hakaru.Ask{Contains: "p 12"}, "up 1234 s", yes},
+		{"a level is nowhere", http("workers 3"), hakaru.Ask{Asked: "4"}, "workers 3", no},
+		{"a level in the log is within a word", log("pid 8064\n", false), hakaru.Ask{Asked: "64"}, "pid 8064: within a longer word", not},
 
 		{"log", log("start\nUsing worker: gthread\n", false), hakaru.Ask{Contains: "worker: gthread"}, "Using worker: gthread", yes},
 		{"log lacks it", log("start\n", false), hakaru.Ask{Contains: "gthread"}, "not there", no},

@@ -2,11 +2,11 @@
 // processes, the kernel and the service itself say.
 //
 // It takes a Subject, which is a unit that is up, and a hakaru.Ask; it gives
-// Evidence: what was found, where, and whether the ask holds by it. match.go
-// and server.go decide by what was read; the other files read: processes.go who
-// is there, collect.go processes and sockets, file.go files, answer.go, sql.go,
-// stats.go and command.go what the service answers, and why.go looks for the
-// reason of a No.
+// Evidence: what was found, where, and whether the ask holds by it. match.go,
+// words.go and server.go decide by what was read; the other files read:
+// processes.go who is there, collect.go processes and sockets, file.go files,
+// answer.go, sql.go, stats.go and command.go what the service answers, and why.go
+// looks for the reason of a No.
 //
 // A No voids the trial and a Yes is believed, so both are said only of what
 // cannot be otherwise. All else is NotProved with its reason, and so is what

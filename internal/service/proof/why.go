@@ -30,12 +30,12 @@ func whyNotInEnviron(on Subject, ask hakaru.Ask) string {
 		if err != nil {
 			continue
 		}
-		if found, ok := matchEnviron(env, ask); ok {
+		if found, ok, err := matchEnviron(env, ask); err == nil && ok {
 			name, _, _ := strings.Cut(found, "=")
 			return fmt.Sprintf("its wrapper, pid %d (%s), has %s, and did not hand it on", pid, kernel.Describe(pid), name)
 		}
 	}
-	if found, ok := matchEnviron(on.Given, ask); ok {
+	if found, ok, err := matchEnviron(on.Given, ask); err == nil && ok {
 		name, _, _ := strings.Cut(found, "=")
 		return fmt.Sprintf("%s was given to the command and taken away on the way: %s", name, clearers)
 	}
