@@ -31,6 +31,7 @@ const (
 	AlsoSwitched     = "also_switched" // a setting of some variants switches another one on
 	LeavesForeground = "leaves_foreground"
 	TakesOver        = "takes_over"     // a trial would take a socket from whoever listens on it
+	SharesFiles      = "shares_files"   // a trial writes what a live server of the same config writes
 	ListensToo       = "listens_beside" // an address that is put in leaves another, or replaces several
 )
 

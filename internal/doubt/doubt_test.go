@@ -16,6 +16,7 @@ var files = map[string]string{
 	"uwsgi-plain.ini": "[uwsgi]\nwsgi-file = app.py\n",
 	"stray.ini":       "[uwsgi]\nwsgi-file = app.py\nzzyzx-road = 1\n",
 	"production.ini":  "[uwsgi]\nsocket = /run/app.sock\nhttp = :8080\nwsgi-file = app.py\nthreads = 1\n",
+	"nginx.conf":      "http {\n  access_log off;\n  proxy_cache_path /var/cache/nginx keys_zone=a:1m;\n  server { listen 80; access_log syslog:server=127.0.0.1; }\n}\n",
 	"tuning.cnf":      "[mysqld]\nmax_connections = 200\n",
 }
 
@@ -105,6 +106,9 @@ func TestEffects(t *testing.T) {
 		"a socket that is in use": {"service: {kind: uwsgi, settings: production.ini, ports: [http]}\nbase: {http: \"{http}\"}\nvariants: {one: {}, two: {processes: 2}}\n" + loadFor("10s"),
 			[]string{doubt.TakesOver, "socket = /run/app.sock", "{hakaru.dir}/sock"}},
 		"a socket of its own": {"service: {kind: uwsgi, settings: production.ini, ports: [http]}\nbase: {http: \"{http}\", socket: \"{hakaru.dir}/sock\"}\nvariants: {one: {}, two: {processes: 2}}\n" + loadFor("10s"), nil},
+		"a live server's cache": {"service: {kind: nginx, settings: nginx.conf, ports: [http]}\nbase: {listen: \"{http}\"}\nvariants: {one: {}, two: {worker_processes: 2}}\n" + loadFor("10s"),
+			[]string{doubt.SharesFiles, "says proxy_cache_path /var/cache/nginx, and a trial writes there"}},
+		"a cache of its own": {"service: {kind: nginx, settings: nginx.conf, ports: [http]}\nbase: {listen: \"{http}\", proxy_cache_path: \"{hakaru.dir}/cache keys_zone=a:1m\"}\nvariants: {one: {}, two: {worker_processes: 2}}\n" + loadFor("10s"), nil},
 		"in the background": {"service: {run: \"gunicorn -D app:app\", ports: [http]}\nbase: {bind: \"{http}\"}\nvariants: {one: {}, two: {workers: 2}}\n" + loadFor("10s"),
 			[]string{doubt.LeavesForeground, "daemon sends the service to the background", "base: {daemon: null}"}},
 	} {

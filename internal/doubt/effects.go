@@ -63,6 +63,13 @@ func effects(exp *hakaru.Experiment) []hakaru.Warning {
 			say(TakesOver, fmt.Sprintf("the config file of %s says %s = %s, and a trial takes that file from whoever listens on it: base: {%s: \"{hakaru.dir}/sock\"}",
 				hakaru.TheService(service), setting, file, setting))
 		}
+		shared := r.Shared()
+		for _, service := range slices.Sorted(maps.Keys(shared)) {
+			for _, line := range shared[service] {
+				say(SharesFiles, fmt.Sprintf("the config file of %s says %s %s, and a trial writes there as a server that runs with the same file does; name another under {hakaru.dir}",
+					hakaru.TheService(service), line[0], line[1]))
+			}
+		}
 		overwritten := r.Overwritten()
 		for _, service := range slices.Sorted(maps.Keys(overwritten)) {
 			say(ListensToo, fmt.Sprintf("%s: the setting %s %s", hakaru.TheService(service), overwritten[service][0], overwritten[service][1]))

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"hakaru"
-	"hakaru/internal/edit"
 )
 
 // Listen says where the address that the service listens on is written.
@@ -136,20 +135,21 @@ func (k *Kind) TakenOver(content string) (setting, file string) {
 }
 
 // Shared are the lines of a config file that name what a live server of the person
-// may write too. What hakaru makes for a trial is not meant.
-func (k *Kind) Shared(content string) []edit.Key {
-	var shared []edit.Key
+// may write too, each with its setting and the path. What hakaru makes for a trial
+// is not meant.
+func (k *Kind) Shared(content string) (lines [][2]string) {
 	for _, name := range k.Shares {
 		for _, key := range k.keysOf(content, name) {
 			words := strings.Fields(key.Value)
 			if len(words) == 0 || Off(words[0]) || strings.HasPrefix(words[0], "{hakaru.dir}") || strings.HasPrefix(words[0], "/dev/") || strings.Contains(words[0], ":") {
 				continue // syslog:server=… is no file
 			}
-			key.Value = words[0]
-			shared = append(shared, key)
+			if line := [2]string{name, words[0]}; !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
 		}
 	}
-	return shared
+	return lines
 }
 
 // DataSource returns where proofs by SQL are asked; empty where the kind has none.

@@ -248,6 +248,18 @@ func (r *Rendering) Overwritten() map[string][2]string {
 	return out
 }
 
+// Shared says which lines of a person's config file name what their live server
+// writes too, by service.
+func (r *Rendering) Shared() map[string][][2]string {
+	out := map[string][][2]string{}
+	for _, u := range r.units {
+		if shared := u.kind.Shared(u.content); len(shared) > 0 && u.unit.Attached == nil {
+			out[u.unit.Service] = shared
+		}
+	}
+	return out
+}
+
 // TakenOver says which socket files the person's config files name that a trial
 // would take from whoever listens on them, each with its setting, by service.
 func (r *Rendering) TakenOver() map[string][2]string {
