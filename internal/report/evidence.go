@@ -178,12 +178,13 @@ func (x *index) proofs() []layout.Part {
 	for _, k := range g.order {
 		p, name := first[k], wording.ProvedSetting(k.service, k.setting, len(services) > 1)
 		by := wording.ByInTrials(p.Source)
-		times := wording.Count(len(g.seqs[k]), "time")
+		seqs := slices.Compact(g.seqs[k]) // asked at several moments of a trial
+		times := "in " + wording.Count(len(seqs), "trial")
 		switch k.holds {
 		case hakaru.Yes:
 			yes = append(yes, fmt.Sprintf("%s = %s (%s, by %s)", name, orNothing(p.Asked), times, by))
 		case hakaru.No:
-			b = append(b, layout.Cell{Text: fmt.Sprintf("%s = %s was not in force: %s by %s (%s)", name, orNothing(p.Asked), orNothing(p.Found), by, numbers(g.seqs[k])), Tone: layout.Bad})
+			b = append(b, layout.Cell{Text: fmt.Sprintf("%s = %s was not in force: %s by %s (%s)", name, orNothing(p.Asked), orNothing(p.Found), by, numbers(seqs)), Tone: layout.Bad})
 		default:
 			why := by
 			if p.Found != "" {
