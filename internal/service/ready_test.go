@@ -195,6 +195,11 @@ func TestHeldAddress(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "which hakaru did not start") {
 				t.Errorf("%s: error %v", mode, err)
 			}
+			// The variant that wanted the address is not to blame.
+			var start *StartError
+			if !errors.As(err, &start) || !start.Foreign {
+				t.Errorf("%s: %+v", mode, start)
+			}
 		}
 	})
 }
