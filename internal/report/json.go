@@ -179,6 +179,7 @@ type VoidJSON struct {
 	Reason   hakaru.VoidReason `json:"reason"`
 	Evidence string            `json:"evidence"`
 	Hint     string            `json:"hint"`
+	Foreign  bool              `json:"foreign"`
 }
 
 // MeasurementJSON is one metric of a trial: of the whole stack, and of each

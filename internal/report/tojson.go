@@ -162,7 +162,7 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 		Measurements: map[hakaru.Metric]MeasurementJSON{}, Proofs: []ProofJSON{}, Warnings: warningsJSON(r.Warnings),
 	}
 	if r.Void != nil {
-		t.Void = &VoidJSON{r.Void.Reason, r.Void.Evidence, r.Void.Hint}
+		t.Void = &VoidJSON{r.Void.Reason, r.Void.Evidence, r.Void.Hint, r.Void.Foreign}
 	}
 	for _, m := range r.Measurements {
 		j, known := t.Measurements[m.Metric]
