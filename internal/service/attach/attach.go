@@ -7,8 +7,9 @@
 // listen, and whether they were replaced. PutBack does for the records of killed
 // agents what Down does for the living.
 //
-// It never signals a process of the service, puts none into a cgroup and leaves
-// no mark on one: what it ends is a command of its own that overruns its time.
+// It never signals a process that listens for the service or descends from one,
+// puts none into a cgroup and leaves no mark on one: what it ends is a command of
+// its own that overruns its time.
 package attach
 
 import (
@@ -126,8 +127,17 @@ func (s *Service) Up(ctx context.Context) ([]hakaru.Answer, error) {
 		}
 		s.root, notFound = find(ctx, s.opt.Unit.Ready)
 	}
-	if notFound != nil {
+	unseen := ""
+	if len(how.Restart) > 0 && before.pid == 0 {
+		unseen = "nothing shows that restart replaced it: the answers may be of processes with the settings from before"
+	}
+	switch {
+	case notFound != nil && unseen != "":
+		s.warn("not_found", "%s: %v; its CPU time and memory are not measured, and %s", s.name, notFound, unseen)
+	case notFound != nil:
 		s.warn("not_found", "%s: %v; its CPU time and memory are not measured", s.name, notFound)
+	case unseen != "":
+		s.warn("not_found", "%s was not found before restart, so %s", s.name, unseen)
 	}
 	if s.root.more > 0 {
 		s.warn("several_listeners", "%s: %d other processes listen at its address too and are not descendants of pid %d: what they use is not measured", s.name, s.root.more, s.root.pid)
@@ -168,6 +178,11 @@ func (s *Service) change(ctx context.Context) error {
 	undo := &registry.Undo{
 		Words: how.Undo, Dir: s.opt.Unit.Dir, Env: s.commands.keep(s.opt.Unit.Env),
 		Timeout: s.limit, Ready: s.opt.Unit.Ready, Restarts: len(how.Restart) > 0,
+	}
+	for _, v := range s.opt.Unit.Env {
+		if v.Value != nil {
+			undo.Set = append(undo.Set, v.Name)
+		}
 	}
 	if err := s.opt.Note(undo, true); err != nil {
 		return fmt.Errorf("note how to put %s back: %w", s.name, err)
@@ -227,13 +242,14 @@ func (s *Service) Group() kernel.Group {
 }
 
 // Ended tells whether the process that listened has gone since Up, or does not
-// listen any more.
+// listen any more. It does so also when ctx has ended: that is how a load tells a
+// watch that it is over, and a name in the address is still to be looked up.
 func (s *Service) Ended(ctx context.Context) (hakaru.Exit, bool) {
 	if s.root.pid == 0 {
 		return hakaru.Exit{}, false
 	}
 	exit := hakaru.Exit{Service: s.opt.Unit.Service}
-	now, err := find(ctx, s.opt.Unit.Ready)
+	now, err := s.commands.listener(ctx)
 	switch {
 	case !alive(s.root.pid, s.root.members[s.root.pid]) && err == nil:
 		exit.State = fmt.Sprintf("pid %d ended, and pid %d listens in its place", s.root.pid, now.pid)
@@ -281,25 +297,30 @@ func putBack(ctx context.Context, commands runner, service string, undo *registr
 	if err != nil {
 		before = process{} // it is not up, or not here
 	}
+	failed := func(why error) error {
+		undo.Running = nil
+		undo.Failed = why.Error()
+		undo.Tries++
+		return errors.Join(notPutBack(name, why, undo), save(true))
+	}
+	undo.Ran = false
 	if len(undo.Words) > 0 {
 		err := commands.run(ctx, "undo", undo.Words, func(c *registry.Command) error {
 			undo.Running = c
 			return save(false)
 		})
 		if err != nil {
-			undo.Running = nil
-			undo.Failed = err.Error()
-			undo.Tries++
-			return nil, errors.Join(notPutBack(name, err, undo), save(true))
+			return nil, failed(err)
 		}
 	}
+	undo.Ran = true
 	undo.Running = nil
 	w := wait{
 		unit: hakaru.Unit{Service: service, Ready: undo.Ready}, before: before, after: "undo",
 		restarts: undo.Restarts && len(undo.Words) > 0, limit: commands.limit,
 	}
 	if _, err := w.forAnswer(ctx); err != nil {
-		w.warn("not_back", "%s does not answer rightly %s after what was changed was put back: %v; look at it", name, commands.limit, err)
+		return w.warnings, failed(fmt.Errorf("it does not answer rightly within %s: %w", commands.limit, err))
 	}
 	return w.warnings, nil
 }
@@ -311,7 +332,17 @@ func notPutBack(name string, why error, undo *registry.Undo) error {
 	if errors.As(why, &failed) && failed.Output != "" {
 		text += "\n    " + strings.ReplaceAll(failed.Output, "\n", "\n    ")
 	}
-	return fmt.Errorf("%s was changed for a trial and is NOT put back: %s\nrun by hand: %s", name, text, undo.ByHand())
+	if len(undo.Words) == 0 {
+		return fmt.Errorf("%s was restarted for a trial and is NOT as before: %s\nbring it up as you always do", name, text)
+	}
+	if undo.Ran {
+		text = "undo ended well, and " + text
+	}
+	text = fmt.Sprintf("%s was changed for a trial and is NOT put back: %s\nrun by hand: %s", name, text, undo.ByHand())
+	if len(undo.Set) > 0 {
+		text += "\nwith these variables set as env sets them: " + strings.Join(undo.Set, ", ")
+	}
+	return errors.New(text)
 }
 
 // environment is the agent's own without HAKARU_…, with the unit's changes and

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -233,6 +235,69 @@ func TestNotRestarted(t *testing.T) {
 	}
 }
 
+// Where no process of the service is found, the first right answer counts, and
+// that nothing shows a restart is told.
+func TestNotFound(t *testing.T) {
+	s := newServer(t, "serve")
+	// By its name it is one that holds the socket for others.
+	proxy := filepath.Join(t.TempDir(), "docker-proxy")
+	if err := os.Symlink(os.Args[0], proxy); err != nil {
+		t.Fatal(err)
+	}
+	s.write("start", strings.ReplaceAll(s.read("start"), os.Args[0], proxy))
+	if out, err := exec.Command(s.path("restart")).CombinedOutput(); err != nil {
+		t.Fatalf("restart: %v\n%s", err, out)
+	}
+	a := newService(t, s.unit(), &notes{})
+	if _, err := a.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := a.Warnings()
+	if len(w) != 1 || w[0].Code != "not_found" || !strings.Contains(w[0].Message, "are not measured, and nothing shows that restart replaced it") {
+		t.Errorf("warnings %v", w)
+	}
+	if err := a.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An undo that ends well and leaves the service down has put nothing back: the
+// note stays, and the run is to stop.
+func TestDownLeavesItDown(t *testing.T) {
+	for _, undo := range [][]string{{"sh", "-c", `kill -9 "$(cat pid)"`}, nil} {
+		s := newServer(t, "serve")
+		secret := "x"
+		u := s.unit()
+		u.Ready.Timeout = time.Second
+		u.Env = []hakaru.EnvVar{{Name: "DB_PASSWORD", Value: &secret}, {Name: "TERM"}}
+		u.Attached.Undo = undo
+		said := []string{"service app was changed for a trial and is NOT put back", "undo ended well, and it does not answer rightly within 1s", "connection refused",
+			"run by hand: cd " + s.dir + " && sh -c ", "with these variables set as env sets them: DB_PASSWORD"}
+		if undo == nil {
+			u.Attached.Apply, u.Attached.Restart = nil, []string{"sh", "-c", `kill -9 "$(cat pid)"`}
+			said = []string{"service app was restarted for a trial and is NOT as before", "does not answer rightly within 1s", "bring it up as you always do"}
+		}
+		n := &notes{}
+		a := newService(t, u, n)
+		if _, err := a.Up(t.Context()); (err == nil) != (undo != nil) {
+			t.Fatal(err)
+		}
+		err := a.Down(t.Context())
+		for _, part := range said {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("undo %q: %q is not said in: %v", undo, part, err)
+			}
+		}
+		last := n.list[len(n.list)-1]
+		if last == nil || !last.Ran || last.Tries != 1 || last.Failed == "" || !n.synced[len(n.list)-1] {
+			t.Errorf("undo %q: the last note is %+v", undo, last)
+		}
+		if again := a.Down(t.Context()); again != err {
+			t.Errorf("undo %q: a second Down: %v", undo, again)
+		}
+	}
+}
+
 // With neither apply nor restart nothing is noted and nothing is run.
 func TestAsItIs(t *testing.T) {
 	s := newServer(t, "serve")
@@ -255,6 +320,7 @@ func TestEnded(t *testing.T) {
 	s := newServer(t, "serve")
 	u := s.unit()
 	u.Attached = &hakaru.Attached{}
+	u.Ready.Get = strings.Replace(u.Ready.Get, "127.0.0.1", "localhost", 1) // to be looked up
 	a := newService(t, u, &notes{})
 	if _, err := a.Up(t.Context()); err != nil {
 		t.Fatal(err)
@@ -262,10 +328,13 @@ func TestEnded(t *testing.T) {
 	old := s.pid()
 	n := &notes{}
 	other := newService(t, s.unit(), n)
+	// A load that has ended ends the watch that asks.
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
 	if _, err := other.Up(t.Context()); err != nil { // replaces it
 		t.Fatal(err)
 	}
-	exit, ended := a.Ended(t.Context())
+	exit, ended := a.Ended(over)
 	if !ended || exit.Service != "app" || !strings.Contains(exit.State, "listens in its place") {
 		t.Errorf("pid %d became %d: %+v, %v", old, s.pid(), exit, ended)
 	}

@@ -83,17 +83,38 @@ func (r runner) run(ctx context.Context, what string, words []string, note func(
 		defer close(ended)
 		awaitZombie(begun.PID)
 	}()
-	cut := r.await(ctx, *begun, ended)
-	// Everything of it that had to be ended has been: now its number may go.
-	waitErr := cmd.Wait()
-	<-ended
+	over := r.await(ctx, *begun, ended)
+	var waitErr error
+	if over.service == 0 {
+		// Everything of it that had to be ended has been: now its number may go.
+		waitErr = cmd.Wait()
+		<-ended
+	} else {
+		// It is the person's service, which may outlive this process: nobody
+		// waits for this, whose only purpose is to leave no zombie.
+		go func() {
+			<-ended
+			_ = cmd.Wait()
+		}()
+	}
 	if noteErr != nil {
 		return fmt.Errorf("note %s: %w", what, noteErr)
 	}
 	text := tailOf(out)
 	switch {
-	case cut != "":
-		return &Error{Why: fmt.Sprintf("%s was ended: %s", what, cut), Output: text, Hint: "attach: {timeout: …} says how long a command may take"}
+	case over.service != 0:
+		return &Error{
+			Why: fmt.Sprintf("%s has not ended: %s, and %s, which listens at the service's address, runs in it",
+				what, over.why, registry.DescribeAll([]int{over.service})),
+			Output: text,
+			Hint:   "a command has to return: start the service in the background, as a daemon or by its service manager",
+		}
+	case over.why != "":
+		why := fmt.Sprintf("%s was ended: %s", what, over.why)
+		if len(over.left) > 0 {
+			why += "; left running, since the service may be among them: " + registry.DescribeAll(over.left)
+		}
+		return &Error{Why: why, Output: text, Hint: "attach: {timeout: …} says how long a command may take"}
 	case waitErr != nil:
 		return &Error{Why: fmt.Sprintf("%s failed (%v)", what, waitErr), Output: text, Hint: "run it by hand as it is written to see why"}
 	}
@@ -155,27 +176,40 @@ func awaitZombie(pid int) {
 	}
 }
 
+// overrun is what became of a command whose time was over.
+type overrun struct {
+	why     string // "it took longer than 1m"; empty: it ended by itself
+	service int    // who listens, where the command is the service: it goes on
+	left    []int  // of its session, since the service may be among them
+}
+
 // await waits until the command has ended, and ends it when its time is over or,
-// a little later, when ctx is. It returns why it was ended, or nothing.
-func (r runner) await(ctx context.Context, c registry.Command, ended <-chan struct{}) (cut string) {
+// a little later, when ctx is.
+func (r runner) await(ctx context.Context, c registry.Command, ended <-chan struct{}) (over overrun) {
 	limit := time.NewTimer(r.limit)
 	defer limit.Stop()
 	select {
 	case <-ended:
-		return ""
+		return overrun{}
 	case <-limit.C:
-		cut = fmt.Sprintf("it took longer than %s", r.limit)
+		over.why = fmt.Sprintf("it took longer than %s", r.limit)
 	case <-ctx.Done():
 		grace := time.NewTimer(endGrace)
 		defer grace.Stop()
 		select {
 		case <-ended:
-			return ""
+			return overrun{}
 		case <-limit.C:
-			cut = fmt.Sprintf("it took longer than %s", r.limit)
+			over.why = fmt.Sprintf("it took longer than %s", r.limit)
 		case <-grace.C:
-			cut = "the run was interrupted"
+			over.why = "the run was interrupted"
 		}
+	}
+	// A server that was started in the foreground takes TERM for a wish of its
+	// person's (uWSGI reloads), and a wrapper such as sudo passes it on.
+	if now, err := r.listener(ctx); err == nil && now.runsIn(c.PID) {
+		over.service = now.pid
+		return over
 	}
 	_ = unix.Kill(c.PID, unix.SIGTERM) // unreaped: it reaches our child or nobody
 	grace := time.NewTimer(endGrace)
@@ -184,35 +218,66 @@ func (r runner) await(ctx context.Context, c registry.Command, ended <-chan stru
 	case <-ended:
 	case <-grace.C:
 	}
-	r.endSession(ctx, c.PID)
-	<-ended
-	return cut
+	over.left, over.service = r.endRest(ctx, c.PID)
+	if over.service == 0 {
+		<-ended
+	}
+	return over
 }
 
-// endSession kills what is in a command's session: the command itself and what
-// it waits for. Whoever listens at the service's address is spared, with its
-// descendants: a restart may have left the service in its session.
-func (r runner) endSession(ctx context.Context, session int) {
-	spared, err := find(context.WithoutCancel(ctx), r.ready)
-	if err != nil {
-		spared = process{} // nobody listens: there is no service to spare
+// listener is find with a limit of its own: whoever it spares is to be spared
+// also when the run was interrupted.
+func (r runner) listener(ctx context.Context) (process, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	defer cancel()
+	return find(ctx, r.ready)
+}
+
+// endRest kills a command and what is in its session: what it waits for. Whoever
+// listens at the service's address is spared, with its descendants: a restart may
+// have left the service in its session. Where the command itself is that, nothing
+// is signalled, and service is the process that listens. Where nobody is found
+// who listens, only the command is ended, and left is what is still there: the
+// service may be among them, out of sight or slow to come up, and a database is
+// not killed in its recovery. The process group would not tell them apart: what a
+// script starts in the background is in it.
+func (r runner) endRest(ctx context.Context, session int) (left []int, service int) {
+	spared, err := r.listener(ctx)
+	switch {
+	case err != nil:
+		_ = unix.Kill(session, unix.SIGKILL)
+		for _, st := range inSession(session) {
+			if st.PID != session {
+				left = append(left, st.PID)
+			}
+		}
+		return left, 0
+	case spared.runsIn(session):
+		return nil, spared.pid
 	}
 	for range 3 { // a fork can be ahead of a list
-		pids, err := kernel.PIDs(nil)
-		if err != nil {
-			return
-		}
-		for _, pid := range pids {
-			st, err := kernel.ReadStat(pid)
-			if err != nil || st.Session != session || !st.Alive() {
-				continue
+		for _, st := range inSession(session) {
+			if start, ok := spared.members[st.PID]; !ok || start != st.Start {
+				_ = unix.Kill(st.PID, unix.SIGKILL)
 			}
-			if start, ok := spared.members[pid]; ok && start == st.Start {
-				continue
-			}
-			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 	}
+	return nil, 0
+}
+
+// inSession lists the living processes of a session.
+func inSession(session int) []kernel.Stat {
+	pids, err := kernel.PIDs(nil)
+	if err != nil {
+		return nil // without /proc nothing can be told of any process
+	}
+	var list []kernel.Stat
+	for _, pid := range pids {
+		if st, err := kernel.ReadStat(pid); err == nil && st.Session == session && st.Alive() {
+			list = append(list, st)
+		}
+	}
+	return list
 }
 
 // orphaned waits for a command of an agent that was killed, which goes on
@@ -242,7 +307,8 @@ func (r runner) orphaned(ctx context.Context, c registry.Command) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	r.endSession(ctx, c.PID)
+	// What it leaves, undo has to cope with, as with any state of the service.
+	r.endRest(ctx, c.PID)
 	return nil
 }
 

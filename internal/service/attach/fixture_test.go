@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ import (
 
 // The service of these tests is this test binary with FIXTURE set: it answers
 // with the content of CONF as it was at its start. "master" has a child that
-// holds the socket too.
+// holds the socket too, "deaf" notes a TERM and does not end at it.
 
 func TestMain(m *testing.M) {
 	switch os.Getenv("FIXTURE") {
@@ -67,6 +68,14 @@ func serve(mode string) int {
 		if err := child.Start(); err != nil {
 			return 1
 		}
+	}
+	if mode == "deaf" {
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		go func() {
+			<-signals
+			_ = os.WriteFile(os.Getenv("PIDFILE")+".term", []byte("told"), 0o600) // the test misses it then
+		}()
 	}
 	if err := os.WriteFile(os.Getenv("PIDFILE"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		return 1

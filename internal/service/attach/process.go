@@ -82,6 +82,24 @@ func find(ctx context.Context, ready hakaru.Ready) (process, error) {
 	return p, nil
 }
 
+// runsIn reports whether the service is a process or runs below it, so that who
+// waits for that process waits for the service.
+func (p process) runsIn(pid int) bool {
+	if _, member := p.members[pid]; member {
+		return true
+	}
+	for at := p.pid; at > 1; {
+		st, err := kernel.ReadStat(at)
+		if err != nil {
+			return false
+		}
+		if at = st.Parent; at == pid {
+			return true
+		}
+	}
+	return false
+}
+
 // forOthers reports whether a process only hands connections on to others: the
 // service manager (socket activation), of the system or of a user, and the proxy
 // of a container's published port. Their descendants are everybody's.

@@ -22,14 +22,16 @@ const mostTries = 3
 // undo once, by one process at a time. What a living agent has changed is not
 // touched. It is to come before registry.Sweep, which removes the records. A
 // record of before a reboot counts as well: files that were changed still are.
+// One that cannot be read keeps nothing else from being put back. When ctx ends,
+// an undo that was begun is carried through, and no other is begun.
 func PutBack(ctx context.Context, stateDir string, environ []string) ([]hakaru.Warning, error) {
-	files, names, err := changed(stateDir)
-	if err != nil || len(names) == 0 {
-		return nil, err
+	files, names, unread := changed(stateDir)
+	if len(names) == 0 {
+		return nil, unread
 	}
 	var warnings []hakaru.Warning
-	var errs []error
-	err = registry.Exclusive(ctx, stateDir, func() error {
+	errs := []error{unread}
+	err := registry.Exclusive(ctx, stateDir, func() error {
 		boot, err := kernel.BootID()
 		if err != nil {
 			return err
@@ -43,6 +45,9 @@ func PutBack(ctx context.Context, stateDir string, environ []string) ([]hakaru.W
 				continue
 			}
 			for _, i := range slices.Backward(o.Changed()) {
+				if err := ctx.Err(); err != nil {
+					return fmt.Errorf("put %s back: %w", hakaru.TheService(o.Units[i].Service), err)
+				}
 				w, err := putBackUnit(ctx, files, &o, i, environ)
 				warnings = append(warnings, w...)
 				errs = append(errs, err)
@@ -53,7 +58,8 @@ func PutBack(ctx context.Context, stateDir string, environ []string) ([]hakaru.W
 	return warnings, errors.Join(append(errs, err)...)
 }
 
-// changed lists the records of dead agents that have something to put back.
+// changed lists the records of dead agents that have something to put back, also
+// where others cannot be read.
 func changed(stateDir string) (registry.Dir, []string, error) {
 	entries, err := os.ReadDir(stateDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,27 +77,40 @@ func changed(stateDir string) (registry.Dir, []string, error) {
 		return files, nil, err
 	}
 	var names []string
+	var errs []error
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".json") {
 			continue
 		}
 		o, orphaned, err := files.Orphan(e.Name(), boot)
 		if err != nil {
-			return files, nil, fmt.Errorf("look for what is to be put back: %w", err)
+			errs = append(errs, fmt.Errorf("look for what is to be put back: %w", err))
 		}
 		if orphaned && len(o.Changed()) > 0 {
 			names = append(names, e.Name())
 		}
 	}
-	return files, names, nil
+	return files, names, errors.Join(errs...)
 }
 
 func putBackUnit(ctx context.Context, files registry.Dir, o *registry.Orphan, i int, environ []string) ([]hakaru.Warning, error) {
 	undo := o.Units[i].Undo
 	name := hakaru.TheService(o.Units[i].Service)
+	self, err := registry.Self()
+	if err != nil {
+		return nil, err
+	}
+	save := func(sync bool) error { return files.WriteAs(o.Record, self, sync) }
+	if undo.Ran {
+		// Only the right answer was missing, and a person may have seen to that.
+		if _, err := ask(ctx, hakaru.Unit{Service: o.Units[i].Service, Ready: undo.Ready}); err == nil {
+			o.Undone(i)
+			return []hakaru.Warning{{Code: "put_back", Message: name + " answers rightly again after what was changed for a trial was put back"}}, save(true)
+		}
+	}
 	if undo.Tries >= mostTries {
 		return nil, fmt.Errorf("%w\nhakaru has tried %d times and does not try again; when it is put back, remove what hakaru kept of it: rm -r %s %s",
-			notPutBack(name, errors.New(undo.Failed), undo), undo.Tries, o.Dir, files.Path(o.ID))
+			notPutBack(name, errors.New(undo.Failed), undo), undo.Tries, registry.ShellWord(o.Dir), registry.ShellWord(files.Path(o.ID)))
 	}
 	limit := undo.Timeout
 	if limit <= 0 {
@@ -103,14 +122,10 @@ func putBackUnit(ctx context.Context, files registry.Dir, o *registry.Orphan, i 
 			return nil, err
 		}
 	}
-	self, err := registry.Self()
+	// An undo that is cut in half is worse than a wait, and would count as a try.
+	warnings, err := putBack(context.WithoutCancel(ctx), commands, o.Units[i].Service, undo, save)
 	if err != nil {
-		return nil, err
-	}
-	save := func(sync bool) error { return files.WriteAs(o.Record, self, sync) }
-	warnings, err := putBack(ctx, commands, o.Units[i].Service, undo, save)
-	if err != nil {
-		return nil, err
+		return warnings, err
 	}
 	if len(undo.Words) > 0 {
 		warnings = append([]hakaru.Warning{{Code: "put_back", Message: fmt.Sprintf(

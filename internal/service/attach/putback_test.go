@@ -1,6 +1,8 @@
 package attach
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"hakaru"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -171,6 +174,102 @@ func TestPutBackFails(t *testing.T) {
 	}
 	if n := strings.Count(s.read("log"), "undo"); n != mostTries {
 		t.Errorf("undo was run %d times", n)
+	}
+}
+
+// An undo that ends well and leaves the service down is tried again; where a
+// person has brought the service up, nothing is left to do.
+func TestPutBackLeavesItDown(t *testing.T) {
+	for _, tries := range []int{1, mostTries} {
+		s := newServer(t, "serve")
+		state := filepath.Join(t.TempDir(), "state")
+		s.abandoned(state, func(r *registry.Record) { r.Units[0].Undo.Timeout = 300 * time.Millisecond })
+		s.script("undo", `echo undo >> log; echo old > conf; kill -9 "$(cat pid)"; exit 0`)
+		for range tries {
+			_, err := PutBack(t.Context(), state, os.Environ())
+			if err == nil || !strings.Contains(err.Error(), "undo ended well, and it does not answer rightly") || left(t, state) != 1 {
+				t.Errorf("%v, %d notes", err, left(t, state))
+			}
+		}
+		if out, err := exec.Command(s.path("start")).CombinedOutput(); err != nil {
+			t.Fatalf("start: %v\n%s", err, out)
+		}
+		w, err := PutBack(t.Context(), state, os.Environ())
+		if err != nil || len(w) != 1 || w[0].Code != "put_back" || !strings.Contains(w[0].Message, "service app answers rightly again") {
+			t.Errorf("put back: %v, %v", w, err)
+		}
+		if _, err := registry.Sweep(t.Context(), state); err != nil || left(t, state) != 0 {
+			t.Errorf("sweep afterwards: %v, %d notes", err, left(t, state))
+		}
+		if n := strings.Count(s.read("log"), "undo"); n != tries {
+			t.Errorf("undo was run %d times", n)
+		}
+	}
+}
+
+// A person's Ctrl-C does not cut an undo in half: it is carried through, and what
+// comes after it is left for the next command.
+func TestPutBackInterrupted(t *testing.T) {
+	first, second := newServer(t, "serve"), newServer(t, "serve")
+	state := filepath.Join(t.TempDir(), "state")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, s := range []server{first, second} {
+		s.abandoned(state, nil)
+		s.script("undo", "touch begun; while ! [ -e go ]; do sleep 0.01; done; echo undo >> log; echo old > conf; exec ./restart")
+	}
+	type result struct {
+		warnings []hakaru.Warning
+		err      error
+	}
+	done := make(chan result)
+	go func() {
+		w, err := PutBack(ctx, state, os.Environ())
+		done <- result{w, err}
+	}()
+	begun := func(s server) bool {
+		_, err := os.Stat(s.path("begun"))
+		return err == nil
+	}
+	for !begun(first) && !begun(second) {
+		time.Sleep(firstPause) // there is no event for what another program does
+	}
+	cancel()
+	for _, s := range []server{first, second} {
+		s.write("go", "")
+	}
+	if got := <-done; !errors.Is(got.err, context.Canceled) || len(got.warnings) != 1 || got.warnings[0].Code != "put_back" {
+		t.Errorf("interrupted: %v, %v", got.warnings, got.err)
+	}
+	if log := first.read("log") + second.read("log"); log != "undo\n" {
+		t.Errorf("commands were %q", log)
+	}
+	if w, err := PutBack(t.Context(), state, os.Environ()); err != nil || len(w) != 1 {
+		t.Errorf("the next command: %v, %v", w, err)
+	}
+	if got := first.answers() + " " + second.answers(); got != "old old" {
+		t.Errorf("afterwards they answer %q", got)
+	}
+}
+
+// A note that cannot be read keeps nothing else from being put back.
+func TestPutBackBesideUnreadable(t *testing.T) {
+	s := newServer(t, "serve")
+	state := filepath.Join(t.TempDir(), "state")
+	s.abandoned(state, nil)
+	bad := filepath.Join(state, "0000000000000000.json") // before the good one
+	if err := os.WriteFile(bad, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := registry.Abandoned(state); err == nil || !strings.Contains(err.Error(), bad) || len(found) != 1 {
+		t.Errorf("abandoned: %v, %v", found, err)
+	}
+	w, err := PutBack(t.Context(), state, os.Environ())
+	if err == nil || !strings.Contains(err.Error(), bad) || len(w) != 1 || w[0].Code != "put_back" {
+		t.Errorf("put back: %v, %v", w, err)
+	}
+	if got := s.answers(); got != "old" {
+		t.Errorf("afterwards it answers %q", got)
 	}
 }
 

@@ -22,12 +22,14 @@ type Undo struct {
 	Words    []string      `json:"words"` // everything expanded
 	Dir      string        `json:"dir,omitempty"`
 	Env      []string      `json:"env,omitempty"` // NAME=value: what the command needs of the environment at the time
+	Set      []string      `json:"set,omitempty"` // names of those that the experiment sets
 	Timeout  time.Duration `json:"timeout"`
 	Restarts bool          `json:"restarts,omitempty"` // applying restarts the service, and so must undo
 	Ready    hakaru.Ready  `json:"ready"`              // how the service answers when it is back
 	Running  *Command      `json:"running,omitempty"`  // the command that was begun last
 	Failed   string        `json:"failed,omitempty"`   // why undoing did not work the last time
 	Tries    int           `json:"tries,omitempty"`    // how often it did not
+	Ran      bool          `json:"ran,omitempty"`      // the command ended well, and only the right answer is missing
 }
 
 // Command is a command that was begun, so that one whose agent was killed can be
@@ -57,15 +59,21 @@ func (r Record) Changed() []int {
 func (u Undo) ByHand() string {
 	quoted := make([]string, len(u.Words))
 	for i, w := range u.Words {
-		if quoted[i] = w; w == "" || strings.ContainsAny(w, " \t\n\"'`$&|;<>()*?[]#~=%!{}\\") {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		quoted[i] = ShellWord(w)
 	}
 	text := strings.Join(quoted, " ")
 	if u.Dir != "" {
-		text = "cd " + u.Dir + " && " + text
+		text = "cd " + ShellWord(u.Dir) + " && " + text
 	}
 	return text
+}
+
+// ShellWord quotes a word for a shell, where it needs that.
+func ShellWord(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n\"'`$&|;<>()*?[]#~=%!{}\\") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Path is the file of a record, for a person who has to remove it.

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -19,7 +20,10 @@ func TestByHand(t *testing.T) {
 		{"printf", "%s\n", "plain", "two words", "it's", `a\b`, "$HOME", "*", "{a,b}", "", "~", "a;b", "#", "=x"},
 		{"printf", "%s\n", "line\nbreak", "tab\there"},
 	} {
-		dir := t.TempDir()
+		dir := filepath.Join(t.TempDir(), "my app's")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 		text := Undo{Words: words, Dir: dir}.ByHand()
 		out, err := exec.Command("sh", "-c", text).Output()
 		if err != nil {
@@ -28,9 +32,10 @@ func TestByHand(t *testing.T) {
 		if want := strings.Join(words[2:], "\n") + "\n"; string(out) != want {
 			t.Errorf("%s prints %q, want %q", text, out, want)
 		}
-		if !strings.HasPrefix(text, "cd "+dir+" && ") {
-			t.Errorf("no directory in %s", text)
-		}
+	}
+	pwd := Undo{Words: []string{"pwd"}, Dir: "/"}.ByHand()
+	if out, err := exec.Command("sh", "-c", pwd).Output(); err != nil || pwd != "cd / && pwd" || string(out) != "/\n" {
+		t.Errorf("%s prints %q, %v", pwd, out, err)
 	}
 }
 
@@ -47,7 +52,7 @@ func TestUndoSurvives(t *testing.T) {
 		Service: "db", Undo: &Undo{
 			Words: []string{"rm", "-f", "x"}, Dir: "/srv", Env: []string{"PATH=/bin"}, Timeout: time.Second, Restarts: true,
 			Ready:   hakaru.Ready{Get: "http://x/", Status: 204, Body: "b", Connect: "c:1", Timeout: time.Second},
-			Running: &Command{What: "apply", PID: 3, Start: 4, Output: "/tmp/o"}, Failed: "why", Tries: 2,
+			Running: &Command{What: "apply", PID: 3, Start: 4, Output: "/tmp/o"}, Failed: "why", Tries: 2, Ran: true, Set: []string{"A"},
 		},
 	}}}
 	if err := files.Write(rec, true); err != nil {
