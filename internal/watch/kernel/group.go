@@ -71,7 +71,7 @@ func (f *Finder) Find() ([]int, error) {
 	}
 	known := make(map[int]bool, len(f.pids))
 	parent := make(map[int]int)
-	leaderGone := true
+	leaderOurs := true
 	stats := make([]Stat, 0, 16)
 	for _, pid := range f.pids {
 		member, seen := f.known[pid]
@@ -85,7 +85,7 @@ func (f *Finder) Find() ([]int, error) {
 		}
 		if pid == f.Leader && s.Start != f.Start {
 			// The number was used again: its session is not ours.
-			leaderGone = false
+			leaderOurs = false
 		}
 		parent[pid] = s.Parent
 		known[pid] = member
@@ -96,7 +96,7 @@ func (f *Finder) Find() ([]int, error) {
 			continue
 		}
 		ours := f.Mark != "" && Marked(s.PID, f.Mark)
-		if f.Leader != 0 && leaderGone {
+		if f.Leader != 0 && leaderOurs {
 			ours = ours || s.PID == f.Leader || s.Session == f.Leader && !f.Descent
 		}
 		known[s.PID] = ours || slices.Contains(f.found, s.PID)

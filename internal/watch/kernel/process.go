@@ -171,14 +171,8 @@ func numbers(dir string, list []int) ([]int, error) {
 
 // Cmdline returns the words a process was started with, or what it has written
 // over them.
-func Cmdline(pid int) ([]string, error) { return zeroed(pid, "cmdline") }
-
-// Environ returns the environment a process was given when it was executed.
-// Programs that set their title may have written over it.
-func Environ(pid int) ([]string, error) { return zeroed(pid, "environ") }
-
-func zeroed(pid int, name string) ([]string, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/" + name)
+func Cmdline(pid int) ([]string, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err != nil {
 		return nil, err
 	}
