@@ -19,7 +19,8 @@ import (
 
 // Host is one side of a trial: the service host or the load host.
 type Host interface {
-	// Hello ends what dead agents left on the machine, and describes it.
+	// Hello ends what dead agents left on the machine, and describes it. With a
+	// *NotSwept it tells what was ended nevertheless.
 	Hello(ctx context.Context, ask HelloAsk) (Hello, error)
 	// Lock takes the machine for one run, until the link closes. If another
 	// run has it: an *BusyError, or with wait set, it waits.

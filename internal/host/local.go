@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -82,10 +83,10 @@ func (l *Local) Hello(ctx context.Context, ask HelloAsk) (Hello, error) {
 	var h Hello
 	if ask.Sweep {
 		swept, err := l.sweep(ctx)
-		if err != nil {
-			return Hello{}, err
-		}
 		h.Swept = swept
+		if err != nil {
+			return h, &NotSwept{Message: err.Error(), Swept: swept}
+		}
 	}
 	h.Environment = watch.Environment(ctx, ask.Programs, l.settings.Version)
 	if err := findProgram(ctx, ask.Load, &h.Environment); err != nil {
@@ -145,7 +146,7 @@ func (l *Local) Up(ctx context.Context, b hakaru.Bundle) (hakaru.Place, error) {
 		if errors.As(err, &start) {
 			return hakaru.Place{}, &NotStarted{
 				Message: fmt.Sprintf("start %s: %s", hakaru.TheService(start.Service), start.Why),
-				Hint:    start.Hint, Output: start.Output,
+				Hint:    start.Hint, Output: start.Output, Foreign: start.Foreign,
 			}
 		}
 		return hakaru.Place{}, err
@@ -275,15 +276,24 @@ type NotStarted struct {
 	Message string
 	Hint    string
 	Output  string // its last lines
+	// Foreign is set where something else on the machine kept it from starting.
+	Foreign bool
 }
 
 func (e *NotStarted) Error() string { return e.Message }
 
-const codeNotStarted = "not_started"
+const (
+	codeNotStarted = "not_started"
+	codeKept       = "not_started_kept" // by something else
+)
 
 // LinkError lets hint and output cross a link.
 func (e *NotStarted) LinkError() link.Error {
-	return link.Error{Code: codeNotStarted, Message: e.Message, Hint: e.Hint, Output: e.Output}
+	code := codeNotStarted
+	if e.Foreign {
+		code = codeKept
+	}
+	return link.Error{Code: code, Message: e.Message, Hint: e.Hint, Output: e.Output}
 }
 
 // NotBack says that a service that hakaru did not start was changed and is not
@@ -306,6 +316,26 @@ func notBack(err error) error {
 		return &NotBack{Message: err.Error()}
 	}
 	return err
+}
+
+// NotSwept says what of dead agents could not be ended or put back; Swept is what
+// was all the same.
+type NotSwept struct {
+	Message string
+	Swept   []hakaru.Warning
+}
+
+func (e *NotSwept) Error() string { return e.Message }
+
+const codeNotSwept = "not_swept"
+
+// LinkError lets it cross a link.
+func (e *NotSwept) LinkError() link.Error {
+	raw, err := json.Marshal(e.Swept)
+	if err != nil { // warnings always encode
+		raw = []byte("[]")
+	}
+	return link.Error{Code: codeNotSwept, Message: e.Message, Output: string(raw)}
 }
 
 // LateError says that the load host was held up until its window had begun.

@@ -87,12 +87,18 @@ func (r *Remote) call(ctx context.Context, do string, in, out any, event func(js
 		return err
 	}
 	switch crossed.Code {
-	case codeNotStarted:
-		return &NotStarted{Message: crossed.Message, Hint: crossed.Hint, Output: crossed.Output}
+	case codeNotStarted, codeKept:
+		return &NotStarted{Message: crossed.Message, Hint: crossed.Hint, Output: crossed.Output, Foreign: crossed.Code == codeKept}
 	case codeNoProgram:
 		return &NoProgramError{Message: crossed.Message, Install: crossed.Hint}
 	case codeNotBack:
 		return &NotBack{Message: crossed.Message}
+	case codeNotSwept:
+		not := &NotSwept{Message: crossed.Message}
+		if jsonErr := json.Unmarshal([]byte(crossed.Output), &not.Swept); jsonErr != nil {
+			return fmt.Errorf("%w (what was swept is unreadable: %w)", not, jsonErr)
+		}
+		return not
 	case codeLate:
 		return &LateError{Message: crossed.Message}
 	case codeBusy:
@@ -108,6 +114,9 @@ func (r *Remote) call(ctx context.Context, do string, in, out any, event func(js
 // Hello implements Host.
 func (r *Remote) Hello(ctx context.Context, ask HelloAsk) (h Hello, err error) {
 	err = r.call(ctx, "hello", ask, &h, nil)
+	if not, is := errors.AsType[*NotSwept](err); is {
+		h.Swept = not.Swept
+	}
 	return h, err
 }
 

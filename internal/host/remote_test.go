@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/link"
+	"hakaru/internal/service/registry"
 )
 
 // serve is what this binary does as a service: it says so, and answers a SIGTERM.
@@ -190,6 +192,47 @@ func TestErrorsCrossTheLink(t *testing.T) {
 	_, err = s.Load(t.Context(), hakaru.Place{}, hakaru.LoadSpec{}, hakaru.Window{}, nil)
 	if err == nil || errors.As(err, &not) || errors.As(err, &busy) || !strings.Contains(err.Error(), "this load is not one") {
 		t.Errorf("an error without a meaning: %v", err)
+	}
+}
+
+// What could not be swept does not hide what was.
+func TestNotSwept(t *testing.T) {
+	set := settings(t)
+	files, err := registry.Open(set.StateDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := registry.NewID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of a service that is as it was and needs no undo: it answers.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	rec := registry.Record{
+		Format: registry.Format, ID: id, Boot: "another", Dir: filepath.Join(filepath.Dir(set.StateDir), "hakaru-"+id),
+		Units: []registry.Unit{{Service: "db", Undo: &registry.Undo{
+			Words: []string{"true"}, Timeout: 10 * time.Second, Ready: hakaru.Ready{Connect: l.Addr().String()},
+		}}},
+	}
+	if err := files.Write(rec, true); err != nil {
+		t.Fatal(err)
+	}
+	bad := files.Path("0000000000000000")
+	if err := os.WriteFile(bad, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newServed(t, set)
+	hello, err := s.Hello(t.Context(), HelloAsk{Sweep: true})
+	var not *NotSwept
+	if !errors.As(err, &not) || !strings.Contains(err.Error(), bad) {
+		t.Errorf("%#v", err)
+	}
+	if len(hello.Swept) != 1 || hello.Swept[0].Code != "put_back" || !strings.Contains(hello.Swept[0].Message, "service db") {
+		t.Errorf("swept %+v", hello.Swept)
 	}
 }
 
