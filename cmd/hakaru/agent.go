@@ -37,7 +37,7 @@ func (d *door) agentCommand() *cobra.Command {
 			})
 			warnings, err := host.Serve(cmd.Context(), link.NewPipe(d.stdin, d.stdout), local)
 			for _, w := range warnings {
-				fmt.Fprintln(d.stderr, w.Message)
+				d.say("%s\n", w.Message)
 			}
 			return err
 		},
@@ -94,6 +94,9 @@ func (a *agents) Start(ctx context.Context) (service, load host.Host, err error)
 	}
 	hello, err := a.service.Hello(ctx, host.HelloAsk{Programs: programs(a.exp), Sweep: true})
 	if err != nil {
+		for _, w := range hello.Swept {
+			a.door.say("hakaru: %s\n", w.Message)
+		}
 		return nil, nil, fmt.Errorf("greet the service agent: %w", err)
 	}
 	a.environments[0], a.swept = hello.Environment, hello.Swept
@@ -172,19 +175,25 @@ func (d *door) sweepFirst(cmd *cobra.Command) {
 	}
 	swept, err := d.sweep(cmd.Context())
 	for _, w := range swept {
-		fmt.Fprintf(d.stderr, "hakaru: %s\n", w.Message)
+		d.say("hakaru: %s\n", w.Message)
 	}
 	if err != nil {
-		fmt.Fprintf(d.stderr, "hakaru: end what a killed agent left: %v\n", err)
+		d.say("hakaru: end what a killed agent left: %v\n", err)
 	}
 }
 
 func (d *door) sweep(ctx context.Context) ([]hakaru.Warning, error) {
-	left, err := registry.Abandoned(d.stateDir())
-	changed, changedErr := registry.Abandoned(d.durableDir())
-	if err = errors.Join(err, changedErr); err != nil || len(left)+len(changed) == 0 {
-		return nil, err
+	found := 0
+	var unread []error
+	for _, dir := range slices.Compact([]string{d.stateDir(), d.durableDir()}) {
+		left, err := registry.Abandoned(dir)
+		found += len(left)
+		unread = append(unread, err)
 	}
+	if found == 0 {
+		return nil, errors.Join(unread...)
+	}
+	// What could not be read here the agent cannot read either, and says so.
 	exe, err := executable()
 	if err != nil {
 		return nil, err

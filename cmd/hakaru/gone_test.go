@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -49,6 +50,36 @@ func TestConductorGone(t *testing.T) {
 	_ = cmd.Wait() // it was killed
 	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
 		t.Fatalf("left behind:\n%s", left)
+	}
+}
+
+// TestTryLosesItsAgent: that one trial could not be made is no answer.
+func TestTryLosesItsAgent(t *testing.T) {
+	s := newSite(t, strings.Replace(killed, "duration: 500ms", "duration: 60s", 1))
+	cmd := s.command("try", "app.yaml")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		if strings.Contains(lines.Text(), "measuring") {
+			if err := kill9(familyOf(cmd.Process.Pid).service); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_ = cmd.Wait() // its code is looked at below
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(said.String(), "service agent") {
+		t.Errorf("exit code %d, want 1\n%s", code, said.String())
+	}
+	s.output("list") // what the agent left is ended by the next command
+	if left := leftovers(filepath.Join(s.dir, "state")); left != "" {
+		t.Errorf("left behind:\n%s", left)
 	}
 }
 

@@ -166,18 +166,23 @@ func (e *interrupted) Error() string { return "interrupted by " + unix.SignalNam
 // hinter is an error that knows what to do about itself.
 type hinter interface{ Hint() string }
 
+// say writes to standard error, which ends up in logs: an error or a doubt can
+// quote what a file or a command line keeps secret.
+func (d *door) say(format string, args ...any) {
+	fmt.Fprint(d.stderr, redact.Text(fmt.Sprintf(format, args...)))
+}
+
 // complain prints an error, if there is one, and returns the exit code.
 func (d *door) complain(ctx context.Context, err error) int {
 	if err == nil {
 		return exitFine
 	}
-	say := func(format string, args ...any) { fmt.Fprint(d.stderr, redact.Text(fmt.Sprintf(format, args...))) }
 	var cut *interrupted
 	if errors.As(err, &cut) || errors.As(context.Cause(ctx), &cut) {
-		say("hakaru: %v\n", cut)
+		d.say("hakaru: %v\n", cut)
 		var changed *host.NotBack
 		if errors.As(err, &changed) {
-			say("hakaru: error: %v\n", changed)
+			d.say("hakaru: error: %v\n", changed)
 		}
 		if cut.signal == syscall.SIGINT {
 			return exitInterrupt
@@ -186,18 +191,18 @@ func (d *door) complain(ctx context.Context, err error) int {
 	}
 	var no *answerNo
 	if errors.As(err, &no) {
-		say("hakaru: %s\n", no.why)
+		d.say("hakaru: %s\n", no.why)
 		return exitNo
 	}
 	var mistakes mistake.List
 	if errors.As(err, &mistakes) {
-		say("%s", mistakes.Error())
+		d.say("%s", mistakes.Error())
 		if !strings.HasSuffix(mistakes.Error(), "\n") {
-			say("\n")
+			d.say("\n")
 		}
 		return exitUsage
 	}
-	say("hakaru: error: %v\n", err)
+	d.say("hakaru: error: %v\n", err)
 	var (
 		use     *usageError
 		serving *config.UsageError
@@ -208,25 +213,25 @@ func (d *door) complain(ctx context.Context, err error) int {
 	switch {
 	case errors.As(err, &use):
 		if use.hint != "" {
-			say("hakaru: hint: %s\n", use.hint)
+			d.say("hakaru: hint: %s\n", use.hint)
 		}
 		return exitUsage
 	case errors.As(err, &serving):
 		return exitUsage
 	case strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "unknown flag"):
-		say("hakaru: hint: hakaru --help lists the commands\n")
+		d.say("hakaru: hint: hakaru --help lists the commands\n")
 		return exitUsage
 	case errors.As(err, &not):
 		if not.Output != "" {
-			say("its last lines:\n%s\n", indent(not.Output))
+			d.say("its last lines:\n%s\n", indent(not.Output))
 		}
 		if not.Hint != "" {
-			say("hakaru: hint: %s\n", not.Hint)
+			d.say("hakaru: hint: %s\n", not.Hint)
 		}
 	case errors.As(err, &busy):
-		say("hakaru: hint: %s\n", busy.LinkError().Hint)
+		d.say("hakaru: hint: %s\n", busy.LinkError().Hint)
 	case errors.As(err, &advice) && advice.Hint() != "":
-		say("hakaru: hint: %s\n", advice.Hint())
+		d.say("hakaru: hint: %s\n", advice.Hint())
 	}
 	return exitFailed
 }

@@ -52,7 +52,7 @@ func (d *door) listCommand() *cobra.Command {
 				return err
 			}
 			if format == "text" {
-				fmt.Fprintf(d.stderr, "hakaru: runs in %s\n", st.Path())
+				d.say("hakaru: runs in %s\n", st.Path())
 			}
 			return report.List(d.stdout, runs, format)
 		},

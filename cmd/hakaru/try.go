@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 	}
 	for _, w := range doubts {
 		if w.Code != doubt.NothingToCompare { // one trial compares nothing anyway
-			fmt.Fprintf(d.stderr, "hakaru: doubt: %s\n", w.Message)
+			d.say("hakaru: doubt: %s\n", w.Message)
 		}
 	}
 	variant := f.variant
@@ -100,7 +99,7 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		if err := ag.Close(closeCtx); err != nil {
-			fmt.Fprintf(d.stderr, "hakaru: %v\n", err)
+			d.say("hakaru: %v\n", err)
 		}
 	}()
 	service, load, err := ag.Start(ctx)
@@ -128,6 +127,9 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 	if show.Err() != nil {
 		return show.Err()
 	}
+	if err != nil { // an agent is gone: that is no answer
+		return err
+	}
 	switch v := out.Result.Void; {
 	case v == nil:
 		return nil
@@ -141,14 +143,14 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 // hold says how to reach the service and waits for Ctrl-C, which then ends the
 // hold only: the trial itself was finished.
 func (d *door) hold(ctx context.Context, place hakaru.Place) {
-	fmt.Fprintln(d.stderr, "hakaru: the service stays up until Ctrl-C:")
+	d.say("hakaru: the service stays up until Ctrl-C:\n")
 	for _, name := range slices.Sorted(maps.Keys(place.Names)) {
 		if !strings.Contains(name, ".") {
-			fmt.Fprintf(d.stderr, "hakaru:   {%s} is %s\n", name, place.Names[name])
+			d.say("hakaru:   {%s} is %s\n", name, place.Names[name])
 		}
 	}
 	for _, u := range place.Units {
-		fmt.Fprintf(d.stderr, "hakaru:   %s is pid %d\n", u.Service, u.PID)
+		d.say("hakaru:   %s is pid %d\n", u.Service, u.PID)
 	}
 	<-ctx.Done()
 }

@@ -9,6 +9,7 @@ import (
 	"hakaru/internal/grammar"
 	"hakaru/internal/mistake"
 	"hakaru/internal/plan"
+	"hakaru/internal/redact"
 	"hakaru/internal/unit"
 )
 
@@ -39,10 +40,10 @@ func (d *door) validateCommand() *cobra.Command {
 				return err
 			}
 			for _, w := range doubts {
-				fmt.Fprintf(d.stdout, "doubt: %s\n", w.Message)
+				fmt.Fprintf(d.stdout, "doubt: %s\n", redact.Text(w.Message))
 			}
 			if len(exp.NotYet) > 0 {
-				fmt.Fprintf(d.stdout, "understood, and not to be run yet:\n%s\n", mistake.List(exp.NotYet))
+				fmt.Fprintf(d.stdout, "understood, and not to be run yet:\n%s\n", redact.Text(mistake.List(exp.NotYet).Error()))
 			}
 			return nil
 		},
