@@ -11,6 +11,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/service/address"
+	"hakaru/internal/service/launch"
 )
 
 // makePrivateDir makes the place's directory. It belongs to the user that the
@@ -39,7 +40,7 @@ func (s *Stack) makePrivateDir(bundle hakaru.Bundle) error {
 		return nil
 	case 1:
 		for name := range users {
-			c, err := credentialOf(name)
+			c, err := launch.Credential(name)
 			if err != nil || c == nil {
 				return nil // an error is said better when the unit is started
 			}

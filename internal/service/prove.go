@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"hakaru"
+	"hakaru/internal/service/launch"
 	"hakaru/internal/service/proof"
 	"hakaru/internal/watch/kernel"
 )
@@ -117,9 +118,7 @@ func (s *Stack) subject(u *unit) proof.Subject {
 			return head + tail, cut > 0
 		}
 	}
-	if u.cmd != nil {
-		on.Given = u.cmd.Env
-	}
+	on.Given = u.env
 	for _, r := range s.place.Units {
 		if r.Service == u.spec.Service {
 			on.Files = append(on.Files, r.Files...)
@@ -136,14 +135,14 @@ func (s *Stack) subject(u *unit) proof.Subject {
 // directory, with its environment. It has no mark: it is no process of the
 // service, and whoever runs it ends it.
 func (s *Stack) commandAs(u *unit, words []string) (*exec.Cmd, error) {
-	env := slices.DeleteFunc(environment(s.opt.Environ, u.spec.Env, ""), func(e string) bool {
+	env := slices.DeleteFunc(launch.Environment(s.opt.Environ, u.spec.Env, ""), func(e string) bool {
 		return strings.HasPrefix(e, kernel.MarkVariable+"=")
 	})
-	path, err := lookUp(words[0], u.spec.Dir, env)
+	path, err := launch.LookUp(words[0], u.spec.Dir, env)
 	if err != nil {
 		return nil, err
 	}
-	credential, err := credentialOf(u.spec.User)
+	credential, err := launch.Credential(u.spec.User)
 	if err != nil {
 		return nil, err
 	}

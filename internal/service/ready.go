@@ -43,7 +43,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 		position := int64(0)
 		for news := u.out.News(); ; {
 			select {
-			case <-u.ended:
+			case <-u.process.Ended():
 				return
 			case <-asking.Done():
 				return
@@ -93,7 +93,7 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 			}
 		}
 		select {
-		case <-u.ended:
+		case <-u.process.Ended():
 			continue
 		case <-asking.Done():
 			if u.hasEnded() {
@@ -128,13 +128,14 @@ func (s *Stack) awaitReady(ctx context.Context, u *unit) ([]hakaru.Answer, error
 // endedEarly says how a main process ended before it was ready, and tells a
 // daemon from a failure.
 func (s *Stack) endedEarly(u *unit) error {
+	state, code := u.process.State()
 	rest, err := u.group.Members()
-	if err == nil && len(rest) > 0 && u.code == 0 {
+	if err == nil && len(rest) > 0 && code == 0 {
 		return s.startError(u,
 			fmt.Sprintf("the command ended (exit 0) and left %s running: hakaru needs it in the foreground", registry.DescribeAll(rest)),
 			"switch off its daemon mode (often --foreground, --nodaemon or `daemon off;`)")
 	}
-	why, hint := fmt.Sprintf("it ended before it was ready (%s)", u.state), ""
+	why, hint := fmt.Sprintf("it ended before it was ready (%s)", state), ""
 	if u.spec.Ready.Get != "" || u.spec.Ready.Connect != "" {
 		if addr, ok := address.Ready(u.spec.Ready); ok {
 			if held := s.strangers().Listening(addr); held != nil {
@@ -143,7 +144,7 @@ func (s *Stack) endedEarly(u *unit) error {
 		}
 	}
 	e := s.startError(u, why, hint)
-	if e.Hint == "" && u.code == 0 {
+	if e.Hint == "" && code == 0 {
 		e.Hint = "if it goes on in the background, switch that off: hakaru needs it in the foreground"
 	}
 	return e
@@ -167,7 +168,7 @@ func (s *Stack) hopeless(u *unit, line string) error {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
 	select {
-	case <-u.ended:
+	case <-u.process.Ended():
 		return s.endedEarly(u)
 	case <-timer.C:
 		return s.startError(u, "it will not become ready: "+shortLine(line), "")
@@ -179,7 +180,7 @@ func (s *Stack) hopeless(u *unit, line string) error {
 func (s *Stack) startError(u *unit, why, hint string) *StartError {
 	e := &StartError{Service: u.spec.Service, Why: why, Hint: hint}
 	if u.hasEnded() {
-		e.Exit = u.state
+		e.Exit, _ = u.process.State()
 		u.out.Drain(200 * time.Millisecond) // its last words may still be in the pipe
 	}
 	e.Output = u.out.LastLines()

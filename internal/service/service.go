@@ -28,6 +28,7 @@ import (
 	"hakaru"
 	"hakaru/internal/checkout"
 	"hakaru/internal/service/address"
+	"hakaru/internal/service/launch"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -82,7 +83,7 @@ type Stack struct {
 	opt    Options
 	files  registry.Dir
 	record registry.Record
-	launch *launcher
+	launch *launch.Launcher
 	leases *address.Leases
 	units  []*unit
 	place  hakaru.Place
@@ -245,7 +246,7 @@ func prepare(bundle hakaru.Bundle, opt Options) (_ *Stack, err error) {
 			r.Cgroup = ""
 		}
 	}
-	s.launch = newLauncher()
+	s.launch = launch.New()
 	return s, nil
 }
 
@@ -283,7 +284,8 @@ func (s *Stack) Ended() []hakaru.Exit {
 		if u.attached != nil || !u.hasEnded() {
 			continue
 		}
-		exit := hakaru.Exit{Service: u.spec.Service, State: u.state}
+		state, _ := u.process.State()
+		exit := hakaru.Exit{Service: u.spec.Service, State: state}
 		if rest, err := u.group.Members(); err == nil && len(rest) > 0 {
 			exit.State += fmt.Sprintf(", and left %s running", registry.DescribeAll(rest))
 		}

@@ -243,7 +243,7 @@ func TestSecondUnitFails(t *testing.T) {
 func TestEnded(t *testing.T) {
 	both(t, func(t *testing.T, opt Options) {
 		s := mustUp(t, one(fixtureUnit("app", "dies")), opt)
-		<-s.units[0].ended
+		<-s.units[0].process.Ended()
 		ended := s.Ended()
 		if len(ended) != 1 || ended[0].State != "exit status 3" {
 			t.Errorf("ended %+v", ended)
@@ -291,15 +291,6 @@ func TestUserAndCPUs(t *testing.T) {
 			t.Errorf("output %q", out)
 		}
 	})
-}
-
-func TestEnvironment(t *testing.T) {
-	empty := ""
-	got := environment([]string{"A=1", "HAKARU_SECRET=x", "B=2", "C=3"},
-		[]hakaru.EnvVar{{Name: "B"}, {Name: "C", Value: &empty}}, "m.1")
-	if want := []string{"A=1", "C=", "HAKARU_MARK=m.1"}; !slices.Equal(got, want) {
-		t.Errorf("environment %q, want %q", got, want)
-	}
 }
 
 func TestSignals(t *testing.T) {

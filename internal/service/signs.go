@@ -1,17 +1,11 @@
 package service
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"hakaru"
 )
@@ -124,30 +118,4 @@ func takenAddress(text string) (netip.AddrPort, bool) {
 		}
 	}
 	return netip.AddrPort{}, false
-}
-
-// whyNotExecuted says more than the kernel does of a program that is there and
-// cannot be executed.
-func whyNotExecuted(path string, err error) string {
-	switch {
-	case errors.Is(err, unix.ENOENT):
-		f, err := os.Open(path)
-		if err != nil {
-			return ""
-		}
-		defer f.Close()
-		line, err := bufio.NewReader(io.LimitReader(f, 256)).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return ""
-		}
-		if interpreter, ok := strings.CutPrefix(line, "#!"); ok {
-			if words := strings.Fields(interpreter); len(words) > 0 {
-				return fmt.Sprintf("its first line names %s, which is not there", words[0])
-			}
-		}
-		return "the loader or the interpreter that it names is not there"
-	case errors.Is(err, unix.ENOEXEC):
-		return "it is neither a program for this machine nor a script that begins with #!"
-	}
-	return ""
 }

@@ -54,7 +54,7 @@ func (s *Stack) Down(ctx context.Context) hakaru.Leftovers {
 				s.leave("not_removed", err.Error())
 			}
 		}
-		s.launch.close()
+		s.launch.Close()
 		s.left.Took = time.Since(began)
 	})
 	return s.left
@@ -126,9 +126,10 @@ func (s *Stack) stopUnit(ctx context.Context, u *unit) {
 	timer := time.NewTimer(registry.KillLimit)
 	defer timer.Stop()
 	select {
-	case <-u.ended:
-		_ = u.cmd.Wait() // how it ended is known since it ended; this reaps it
-		s.left.Exits = append(s.left.Exits, hakaru.Exit{Service: name, State: u.state, Forced: forced})
+	case <-u.process.Ended():
+		state, _ := u.process.State()
+		u.process.Reap()
+		s.left.Exits = append(s.left.Exits, hakaru.Exit{Service: name, State: state, Forced: forced})
 	case <-timer.C:
 		s.left.Exits = append(s.left.Exits, hakaru.Exit{Service: name, State: "does not end", Forced: true})
 	}
@@ -147,7 +148,7 @@ func (s *Stack) askToEnd(ctx context.Context, u *unit, signal syscall.Signal) bo
 	_ = unix.Kill(u.group.Leader, signal)
 	for {
 		select {
-		case <-u.ended:
+		case <-u.process.Ended():
 			return true
 		case <-half.C:
 			_ = unix.Kill(u.group.Leader, signal)

@@ -8,6 +8,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/checkout"
+	"hakaru/internal/service/launch"
 )
 
 // makeVersions builds what is to be built and moves units that are of a version
@@ -30,7 +31,7 @@ func (s *Stack) makeVersions(ctx context.Context, units []hakaru.Unit) ([]hakaru
 			ask.Build = append(ask.Build, names.Expand(word))
 		}
 		// A user that is not there is said better when the unit is started.
-		if credential, err := credentialOf(u.User); err == nil {
+		if credential, err := launch.Credential(u.User); err == nil {
 			ask.User = credential
 		}
 		v, err := s.opt.Versions.Make(ctx, ask)

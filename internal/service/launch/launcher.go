@@ -1,4 +1,12 @@
-package service
+// Package launch starts a program as a service host does: in a session and a cgroup
+// of its own, as a user, on some CPUs, so that it dies with this process and its
+// number stays its own until it is reaped.
+//
+// It takes a Program, everything decided, and gives a Process. It also finds what
+// is needed to decide: the program in the PATH of its own environment, and the
+// user's groups. It does not read what the program writes, wait until it is ready,
+// or stop it.
+package launch
 
 import (
 	"errors"
@@ -9,19 +17,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launcher runs functions on one thread of the kernel, which lives as long as
+// Launcher runs functions on one thread of the kernel, which lives as long as
 // the stack. Two things hang on the thread: the parent-death signal of a child
 // is sent when the thread that forked it ends, not when the process does
 // (prctl(2), PR_SET_PDEATHSIG), so the thread must not end before the child; and
 // a child inherits the CPU affinity of the thread that forked it.
-type launcher struct {
+type Launcher struct {
 	work chan func()
 	done chan struct{}
+	// setCPUs is sched_setaffinity(2) of the calling thread.
+	setCPUs func(*unix.CPUSet) error
 }
 
-// newLauncher starts the thread; close ends it and waits.
-func newLauncher() *launcher {
-	l := &launcher{work: make(chan func()), done: make(chan struct{})}
+// New starts the thread; Close ends it and waits.
+func New() *Launcher {
+	l := &Launcher{work: make(chan func()), done: make(chan struct{}),
+		setCPUs: func(set *unix.CPUSet) error { return unix.SchedSetaffinity(0, set) }}
 	go func() {
 		defer close(l.done)
 		runtime.LockOSThread()
@@ -35,18 +46,19 @@ func newLauncher() *launcher {
 }
 
 // do runs f on the thread, pinned to cpus while it runs (empty: as it is).
-func (l *launcher) do(cpus []int, f func() error) error {
+func (l *Launcher) do(cpus []int, f func() error) error {
 	answer := make(chan error)
-	l.work <- func() { answer <- pinned(cpus, f) }
+	l.work <- func() { answer <- l.pinned(cpus, f) }
 	return <-answer
 }
 
-func (l *launcher) close() {
+// Close ends the thread, and with it every program that still runs.
+func (l *Launcher) Close() {
 	close(l.work)
 	<-l.done
 }
 
-func pinned(cpus []int, f func() error) error {
+func (l *Launcher) pinned(cpus []int, f func() error) error {
 	if len(cpus) == 0 {
 		return f()
 	}
@@ -60,11 +72,11 @@ func pinned(cpus []int, f func() error) error {
 		}
 		set.Set(cpu)
 	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
+	if err := l.setCPUs(&set); err != nil {
 		return fmt.Errorf("pin to CPUs %v: %w", cpus, err)
 	}
 	err := f()
-	if back := unix.SchedSetaffinity(0, &before); back != nil {
+	if back := l.setCPUs(&before); back != nil {
 		return errors.Join(err, fmt.Errorf("put this thread's CPUs back: %w", back))
 	}
 	return err
