@@ -163,6 +163,17 @@ func (k *Kind) DataSource(words []string, content string) string {
 	return hakaru.Names{"addr": k.Address(words, content)}.Expand(k.SQL.TCP)
 }
 
+// DataSourceAt is DataSource of a server whose address is known.
+func (k *Kind) DataSourceAt(address string) string {
+	if socket, unix := strings.CutPrefix(address, "unix:"); unix {
+		return hakaru.Names{"path": socket}.Expand(k.SQL.Unix)
+	}
+	if address == "" {
+		return ""
+	}
+	return hakaru.Names{"addr": address}.Expand(k.SQL.TCP)
+}
+
 // plainAddress makes host:port or unix:/path of the ways in which servers write
 // an address: a bare port, ":80", "*:80", "tcp://…", "unix://…", a path, with
 // options behind it, or as the first of several. Empty where it is none that can be

@@ -77,6 +77,25 @@ func TestPutConfirm(t *testing.T) {
 	}
 }
 
+// nginx accepts what was put into a file that is included within http.
+func TestPutFragmentConfirm(t *testing.T) {
+	for name, c := range fragments {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			edited, err := putAll(strings.ReplaceAll(c.content, "@", dir), c.edits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, "site.conf"), edited)
+			path := filepath.Join(dir, "nginx.conf")
+			write(t, path, private(t, dir, "events {}\nhttp { include "+dir+"/site.conf; }\n"))
+			if out, err := nginxReads(dir, path); err != nil {
+				t.Errorf("nginx refuses it: %v\n%s\n%s", err, out, edited)
+			}
+		})
+	}
+}
+
 // Where nginx looks for a relative path says whether Relocate has to care: in
 // the directory of the config file, or in its prefix.
 func TestRelocateConfirm(t *testing.T) {

@@ -88,7 +88,7 @@ func FuzzParse(f *testing.F) {
 // scopeOf returns what stands in a context.
 func scopeOf(content, context string) []*directive {
 	top, err := parse(content)
-	if err != nil || context == "" {
+	if context = contextIn(top, context); err != nil || context == "" {
 		return top
 	}
 	var scope []*directive

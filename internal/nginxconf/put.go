@@ -31,6 +31,23 @@ func walk(list []*directive, visit func(*directive) bool) {
 	}
 }
 
+// contextIn is a context as a file has it: one that is included within http (a
+// conf.d/*.conf) has what is of http at its top. nginx refuses a whole file that has
+// no events, so that a file with directives and none of the blocks that are a
+// file's own is such a one.
+func contextIn(top []*directive, context string) string {
+	own := func(d *directive) bool {
+		return d.block && slices.Contains([]string{"events", "http", "stream", "mail"}, d.name())
+	}
+	if len(top) == 0 || slices.ContainsFunc(top, own) {
+		return context
+	}
+	if context == "http" {
+		return ""
+	}
+	return strings.TrimPrefix(context, "http.")
+}
+
 // blocksOf returns the blocks of a context. The top of the file is none.
 func blocksOf(top []*directive, context string) []*directive {
 	var blocks []*directive
@@ -81,7 +98,7 @@ func Put(content string, names []string, value *string, context string) (string,
 	}
 	var blocks []*directive
 	scope := top
-	if context != "" {
+	if context = contextIn(top, context); context != "" {
 		blocks = blocksOf(top, context)
 		scope = nil
 		for _, b := range blocks {
@@ -232,7 +249,7 @@ func added(content string, top, blocks []*directive, context, text string) (text
 func Value(content string, names []string, context string) (string, bool) {
 	top, _ := parse(content) // as Entries
 	scope := top
-	if context != "" {
+	if context = contextIn(top, context); context != "" {
 		scope = nil
 		for _, b := range blocksOf(top, context) {
 			scope = append(scope, b.inner...)

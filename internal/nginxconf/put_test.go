@@ -140,6 +140,34 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// fragments are files that are included within http.
+var fragments = map[string]change{
+	"of http": {"upstream a { server unix:@/x; }\nserver { listen unix:@/s; }\n", []setting{within("http", put("keepalive_timeout", "5s"))},
+		"keepalive_timeout 5s;\nupstream a { server unix:@/x; }\nserver { listen unix:@/s; }\n"},
+	"of http, in a server": {"server { gzip off; listen unix:@/s; }\n", []setting{within("http", put("gzip", "on"))},
+		"gzip on;\nserver { gzip on; listen unix:@/s; }\n"},
+	"of a server": {"# site\nserver {\n  listen unix:@/s;\n}\n", []setting{within("http.server", put("root", "/x"))},
+		"# site\nserver {\n  root /x;\n  listen unix:@/s;\n}\n"},
+	"directives alone": {"gzip off;\n", []setting{within("http", put("gzip", "on")), within("http", put("sendfile", "on"))},
+		"sendfile on;\ngzip on;\n"},
+}
+
+func TestPutFragment(t *testing.T) {
+	for name, c := range fragments {
+		t.Run(name, func(t *testing.T) {
+			got, err := putAll(c.content, c.edits)
+			if err != nil || got != c.want {
+				t.Fatalf("got  %q, %v\nwant %q", got, err, c.want)
+			}
+			for _, e := range c.edits {
+				if value, found := nginxconf.Value(got, []string{e.name}, e.context); !found || value != *e.value {
+					t.Errorf("%s in %s is %q, %v", e.name, e.context, value, found)
+				}
+			}
+		})
+	}
+}
+
 func TestValue(t *testing.T) {
 	for _, c := range []struct{ name, context, want string }{
 		{"worker_processes", "", "auto"},

@@ -110,3 +110,31 @@ func TestAsksOfNull(t *testing.T) {
 		})
 	}
 }
+
+// An attached service is asked where it answers, not where its kind listens by
+// default: another server may be there.
+func TestAsksOfAttachedAddress(t *testing.T) {
+	attached := func(kind string, ready hakaru.Ready) hakaru.Service {
+		return hakaru.Service{Kind: kind, Settings: "own.conf", Attach: &ready, Apply: "cp {file} /etc/own.conf", Undo: "true"}
+	}
+	for name, c := range map[string]struct {
+		service hakaru.Service
+		content string
+		want    string // in the data source for SQL
+	}{
+		"connect": {attached("mariadb", hakaru.Ready{Connect: "127.0.0.1:3307"}), "[mysqld]\n", "tcp(127.0.0.1:3307)"},
+		"socket":  {attached("mariadb", hakaru.Ready{Connect: "unix:/run/two.sock"}), "[mysqld]\nsocket=/run/one.sock\n", "unix(/run/two.sock)"},
+		"get":     {attached("mariadb", hakaru.Ready{Get: "http://127.0.0.1:3308/x"}), "[mysqld]\nport=3306\n", "tcp(127.0.0.1:3308)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exp := pair(c.service, nil, []hakaru.Setting{set("max-connections", "100")}, hakaru.File{Path: "x.yaml"}, hakaru.File{Path: "own.conf", Content: c.content})
+			bundle, _, _, err := render.Trial(exp, "other", map[string]string{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := bundle.Units[0].SQL; !strings.Contains(got, c.want) {
+				t.Errorf("SQL is asked at %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 	"hakaru/internal/grammar"
 	"hakaru/internal/kind"
 	"hakaru/internal/unit"
@@ -129,6 +130,9 @@ func (r *Rendering) unit(s *hakaru.Service, taken map[string]bool) (renderedUnit
 	u.Signs = k.UnitSigns()
 	if u.SQL == "" {
 		u.SQL = k.DataSource(u.Argv, out.content)
+		if s.Attach != nil {
+			u.SQL = k.DataSourceAt(answersAt(u.Ready))
+		}
 	}
 	u.Stop = s.Stop
 	if u.Stop.Signal == "" {
@@ -368,6 +372,9 @@ func (r *Rendering) asked(address string, ready *hakaru.Ready) bool {
 // address is where the service listens. A socket's URL stands for its address, and
 // a relative path starts at the service's directory.
 func (r *Rendering) address(k *kind.Kind, u *hakaru.Unit, content string) string {
+	if u.Attached != nil {
+		return answersAt(u.Ready)
+	}
 	address := k.Address(u.Argv, content)
 	if file, unix := strings.CutPrefix(address, "unix:"); unix && file != "" && !strings.ContainsAny(file[:1], "/@{") {
 		return "unix:" + path.Join(u.Dir, file)
@@ -376,6 +383,22 @@ func (r *Rendering) address(k *kind.Kind, u *hakaru.Unit, content string) string
 		return plain + "}"
 	}
 	return strings.TrimPrefix(address, "tcp://")
+}
+
+// answersAt is the address of an attached service, which is where it answers: what
+// it was started with is not known, and its kind's default may be another server.
+func answersAt(ready hakaru.Ready) string {
+	if ready.Connect != "" {
+		return strings.TrimPrefix(ready.Connect, "tcp://")
+	}
+	at, err := endpoint.Parse(ready.Get)
+	switch {
+	case err != nil: // said when it is asked
+		return ""
+	case at.Network == "unix":
+		return "unix:" + at.Address
+	}
+	return at.Address
 }
 
 // unixAddress tells a unix socket from host:port; a leased socket is one when its
