@@ -162,6 +162,14 @@ func TestWhatCounts(t *testing.T) {
 				m.void("v", attempt+1, hakaru.VoidNotStarted)
 			}
 		}, "v/base unclear 0 unusable no_look", 0},
+		{"not unusable: somebody else has its address", func(m *made) {
+			m.n++
+			m.ran("base", 1, 1000)
+			for attempt := range 3 {
+				m.void("v", attempt+1, hakaru.VoidNotStarted)
+				m.history[len(m.history)-1].Void.Foreign = true
+			}
+		}, "v/base unclear 0 no_look", 0},
 		{"not unusable: it ran before", func(m *made) {
 			m.blocks(1, better)
 			m.n++

@@ -261,7 +261,10 @@ func (l *Ledger) Prevailing() (text string, start bool) {
 			theBaseline(r.Variant), MaxAttempts, r.Void.Reason, r.Void.Evidence), r.Void.Reason == hakaru.VoidNotStarted
 	}
 	if l.prevail != "" {
-		return l.prevail, false
+		// Where somebody else keeps the services from starting, no variant is
+		// unusable, and the baseline does not start either.
+		last := l.lastVoid.Void
+		return l.prevail, last.Foreign && last.Reason == hakaru.VoidNotStarted
 	}
 	base := l.exp.Baseline
 	var lost UnusableVariant

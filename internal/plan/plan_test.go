@@ -335,6 +335,15 @@ void: the baseline a was void in all 3 attempts of a calibration trial (others):
 		}, `
 1: b c a- a2- a3-
 void: the baseline a was void in all 3 attempts (died): made so`},
+		{"no calibration, somebody else has the address", func(e *hakaru.Experiment) { e.Design.Calibrate = 0 }, func(t hakaru.Trial) hakaru.Result {
+			r := voided(t, hakaru.VoidNotStarted)
+			r.Void.Foreign = true
+			return r
+		}, `
+1: b- c- a- b2- c2- a2- b3- c3- a3-
+2: c- b- a- c2- b2- a2- c3- b3- a3-
+3: b- c- a- b2- c2- a2- b3- c3- a3-
+no_start: void trials prevail: 3 blocks in a row dropped; the last one, of c, was not_started: made so`},
 		{"no other variant is usable", nil, func(t hakaru.Trial) hakaru.Result {
 			if t.Variant != "a" {
 				return voided(t, hakaru.VoidProof)
