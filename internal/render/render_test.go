@@ -190,6 +190,31 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// So does readiness of a service whose load a program sends, where its request is
+// known whole.
+func TestReadyOfProgram(t *testing.T) {
+	const connect, get = "127.0.0.1:9000", "http://127.0.0.1:9000/x"
+	for name, c := range map[string]struct {
+		options map[string]string
+		want    hakaru.Ready
+	}{
+		"a URL":    {map[string]string{"url": get, "duration": "2s"}, hakaru.Ready{Get: get}},
+		"a POST":   {map[string]string{"url": get, "method": "POST"}, hakaru.Ready{Connect: connect}},
+		"a header": {map[string]string{"url": get, "headers.Host": "x"}, hakaru.Ready{Connect: connect}},
+		"words":    {map[string]string{"url": get, "args": "-A a:b"}, hakaru.Ready{Connect: connect}},
+	} {
+		exp := pair(hakaru.Service{Kind: "uwsgi", Run: []string{"uwsgi", "--ini", "a.ini"}, Settings: "a.ini"}, nil, nil, hakaru.File{Path: "a.ini", Content: "[uwsgi]\nhttp = " + connect + "\n"})
+		exp.Load = hakaru.Load{Program: &hakaru.ProgramLoad{Name: "ab", Options: c.options}}
+		bundle, _, _, err := render.Trial(exp, "other", map[string]string{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, bundle.Units[0].Ready); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // What cannot be put in is refused with what can be done instead.
 func TestCannotPut(t *testing.T) {
 	ruby := hakaru.File{Path: "puma.rb", Content: "preload_app!\n"}

@@ -354,6 +354,9 @@ func (r *Rendering) ready(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, conte
 // server may accept connections long before its app can answer.
 func (r *Rendering) asked(address string, ready *hakaru.Ready) bool {
 	l := r.exp.Load.HTTP
+	if l == nil {
+		l = simpleRequest(r.exp.Load.Program)
+	}
 	if l == nil || l.Method != "" && !strings.EqualFold(l.Method, "GET") || len(l.Headers) > 0 || address == "" && len(r.exp.Services) > 1 {
 		return false
 	}
@@ -367,6 +370,20 @@ func (r *Rendering) asked(address string, ready *hakaru.Ready) bool {
 		ready.Status = status
 	}
 	return true
+}
+
+// simpleRequest is what a load program asks for; nil where it has no URL, or adds to
+// the request what only its command line says.
+func simpleRequest(p *hakaru.ProgramLoad) *hakaru.HTTPLoad {
+	if p == nil || p.Options["url"] == "" || p.Options["body"] != "" || p.Options["args"] != "" {
+		return nil
+	}
+	for name := range p.Options {
+		if strings.HasPrefix(name, "headers.") {
+			return nil
+		}
+	}
+	return &hakaru.HTTPLoad{URL: p.Options["url"], Method: p.Options["method"]}
 }
 
 // address is where the service listens. A socket's URL stands for its address, and
