@@ -1,6 +1,9 @@
 package watch
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,5 +59,26 @@ func TestOwnCPU(t *testing.T) {
 	own, host := sum(column(t, w, hakaru.CounterCPU, hakaru.OfAgent)), sum(column(t, w, hakaru.CounterCPU, hakaru.OfHost))
 	if own <= 0 || host < own/2 {
 		t.Errorf("this process used %v s of the machine's %v s", own, host)
+	}
+}
+
+// A load that ends tells the watch to end when its last bucket is over. Where the
+// machine was so busy that the sample of that bucket is late, it is taken all the
+// same, and that is said: a bucket that is missing would be one that used nothing.
+func TestLateLastBucket(t *testing.T) {
+	var place hakaru.Place
+	startService(t, &place, "idle", true)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w := hakaru.Window{Start: time.Now().Add(-1200 * time.Millisecond), Length: time.Minute}
+	seen, err := Watch(ended, place, w, nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if len(seen.Buckets) < 2 {
+		t.Errorf("%d buckets of the two that are over", len(seen.Buckets))
+	}
+	if !slices.ContainsFunc(seen.Warnings, func(w hakaru.Warning) bool { return w.Code == "watch_late" }) {
+		t.Errorf("%+v", seen.Warnings)
 	}
 }
