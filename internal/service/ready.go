@@ -4,25 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"strings"
 	"time"
 
 	"hakaru"
-	"hakaru/internal/endpoint"
 	"hakaru/internal/service/address"
-	"hakaru/internal/service/proof"
+	"hakaru/internal/service/answer"
 	"hakaru/internal/service/registry"
 )
 
 // Readiness is asked for every firstPoll at first, more rarely the longer it
 // takes, so that a slow start is not slowed further.
 const (
-	firstPoll    = 20 * time.Millisecond
-	slowestPoll  = 200 * time.Millisecond
-	probeTimeout = 10 * time.Second // of one question
-	settle       = 200 * time.Millisecond
+	firstPoll   = 20 * time.Millisecond
+	slowestPoll = 200 * time.Millisecond
+	settle      = 200 * time.Millisecond
 )
 
 // awaitReady asks until the right answers come from processes of this stack.
@@ -205,45 +201,10 @@ func (s *Stack) startError(u *unit, why, hint string) *StartError {
 
 // ask puts every question of the unit once.
 func (s *Stack) ask(ctx context.Context, u *unit) ([]hakaru.Answer, error) {
-	ready := u.spec.Ready
-	var answers []hakaru.Answer
-	record := func(probe, got string) {
-		answers = append(answers, hakaru.Answer{Service: u.spec.Service, Probe: probe, Got: got})
-	}
-	if ready.Log != "" {
-		if !u.out.Found() {
-			return nil, fmt.Errorf("its output does not contain %q", ready.Log)
-		}
-		record("log", ready.Log)
-	}
-	if ready.Connect != "" {
-		if err := s.connect(ctx, ready.Connect); err != nil {
-			return nil, err
-		}
-		record("connect "+ready.Connect, "accepted")
-	}
-	if ready.Get != "" {
-		got, err := s.get(ctx, ready)
-		if err != nil {
-			return nil, err
-		}
-		record("GET "+ready.Get, got)
-	}
-	return answers, nil
-}
-
-// connect checks that the address accepts a connection, and who does.
-func (s *Stack) connect(ctx context.Context, to string) error {
-	network, addr := endpoint.Address(to)
-	d := net.Dialer{Timeout: probeTimeout}
-	c, err := d.DialContext(ctx, network, addr)
-	if err != nil {
-		return err
-	}
-	if err := c.Close(); err != nil {
-		return fmt.Errorf("connect to %s: %w", to, err)
-	}
-	return s.strangers().At(to)
+	return answer.Ask(ctx, u.spec.Ready, answer.Who{
+		Service: u.spec.Service, Log: u.out.Found,
+		Ours: func(at string) error { return s.strangers().At(address.Behind(at)) },
+	})
 }
 
 // checkFree says who holds an address that the unit's readiness asks for before
@@ -267,29 +228,4 @@ func (s *Stack) checkFree(ctx context.Context, spec hakaru.Unit) error {
 // strangers tells the stack's processes from others.
 func (s *Stack) strangers() address.Strangers {
 	return address.Strangers{Ours: s.members, Warn: s.warnOnce}
-}
-
-// get asks over HTTP and checks status and body, and who answered.
-func (s *Stack) get(ctx context.Context, ready hakaru.Ready) (string, error) {
-	status, body, err := proof.Get(ctx, ready.Get, probeTimeout)
-	if err != nil {
-		return "", err
-	}
-	got := fmt.Sprintf("%d %s", status, http.StatusText(status))
-	if start := proof.Beginning(body); start != "" {
-		got += ": " + start
-	}
-	// Who answers matters more than what: the wrong process may answer rightly.
-	if err := s.strangers().At(address.Behind(ready.Get)); err != nil {
-		return "", err
-	}
-	switch {
-	case ready.Status != 0 && status != ready.Status:
-		return "", fmt.Errorf("GET %s answered %s; status %d is wanted", ready.Get, got, ready.Status)
-	case ready.Status == 0 && (status < 200 || status > 299):
-		return "", fmt.Errorf("GET %s answered %s; a status of 2xx is wanted", ready.Get, got)
-	case !strings.Contains(body, ready.Body):
-		return "", fmt.Errorf("GET %s answered %s; a body that contains %q is wanted", ready.Get, got, ready.Body)
-	}
-	return got, nil
 }

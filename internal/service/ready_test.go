@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,9 +14,7 @@ import (
 	"time"
 
 	"hakaru"
-	"hakaru/internal/service/proof"
 	"hakaru/internal/service/registry"
-	"hakaru/internal/watch/kernel"
 )
 
 // TestStartErrors: each way not to come up, in words, and nothing is left.
@@ -87,53 +84,6 @@ func TestStartErrors(t *testing.T) {
 }
 
 func brief(u *hakaru.Unit) { u.Ready.Timeout = 2 * time.Second }
-
-// What is said about an answer that is not the right one.
-func TestAnswers(t *testing.T) {
-	self, err := registry.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// This process is the service.
-	s := &Stack{units: []*unit{{group: kernel.Group{Leader: self.PID, Start: self.Start}}}}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/moved":
-			http.Redirect(w, r, "/", http.StatusFound)
-		case "/short":
-			w.Header().Set("Content-Length", "100")
-			_, _ = w.Write([]byte("6765"))
-		default:
-			_, _ = w.Write([]byte("It works!\n" + strings.Repeat("x", 500)))
-		}
-	}))
-	defer server.Close()
-	for _, tt := range []struct {
-		path  string
-		ready hakaru.Ready
-		want  string
-	}{
-		{"/", hakaru.Ready{Body: "works"}, ""},
-		{"/", hakaru.Ready{Status: 200}, ""},
-		{"/", hakaru.Ready{Status: 204}, "status 204 is wanted"},
-		{"/", hakaru.Ready{Body: "6765"}, `a body that contains "6765" is wanted`},
-		{"/moved", hakaru.Ready{}, "a status of 2xx is wanted"},
-		{"/moved", hakaru.Ready{Status: 302}, ""},
-		{"/short", hakaru.Ready{}, "read the body: unexpected EOF"},
-	} {
-		tt.ready.Get = server.URL + tt.path
-		got, err := s.get(t.Context(), tt.ready)
-		switch {
-		case tt.want == "" && (err != nil || !strings.HasPrefix(got, strconv.Itoa(max(200, tt.ready.Status))) || len(got) > proof.Shown+40):
-			t.Errorf("%+v: %q, %v", tt.ready, got, err)
-		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "GET "+server.URL+tt.path)):
-			t.Errorf("%+v: error %v, want %q", tt.ready, err, tt.want)
-		}
-	}
-	if err := s.connect(t.Context(), server.Listener.Addr().String()); err != nil {
-		t.Error(err)
-	}
-}
 
 // A daemon that wiped its environment and left its session is still found by
 // its cgroup; without one it is found as long as its parent was seen with it,

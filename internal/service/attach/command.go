@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/service/answer"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -228,7 +229,7 @@ func (r runner) await(ctx context.Context, c registry.Command, ended <-chan stru
 // listener is find with a limit of its own: whoever it spares is to be spared
 // also when the run was interrupted.
 func (r runner) listener(ctx context.Context) (process, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answer.Limit)
 	defer cancel()
 	return find(ctx, r.ready)
 }

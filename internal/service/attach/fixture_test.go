@@ -160,11 +160,11 @@ func (s server) pid() int {
 // answers is what it says.
 func (s server) answers() string {
 	s.t.Helper()
-	got, err := get(s.t.Context(), s.ready())
+	got, err := ask(s.t.Context(), hakaru.Unit{Ready: s.ready()})
 	if err != nil {
 		return err.Error()
 	}
-	return strings.TrimPrefix(got, "200 OK: ")
+	return strings.TrimPrefix(got[0].Got, "200 OK: ")
 }
 
 func (s server) ready() hakaru.Ready {

@@ -41,7 +41,7 @@ func find(ctx context.Context, ready hakaru.Ready) (process, error) {
 		}
 		network, address = to.Network, to.Address
 	} else {
-		network, address = dialled(ready.Connect)
+		network, address = endpoint.Address(ready.Connect)
 	}
 	inodes, err := listening(ctx, network, address)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/endpoint"
 )
 
 // statsLines bounds what is read of one answer; memcached has about a hundred.
@@ -23,12 +24,7 @@ func statsValue(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 	if ask.Field == "" {
 		return never("which key of the answer is not said: write field", source)
 	}
-	network, addr := "tcp", strings.TrimPrefix(address, "tcp://")
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		network, addr = "unix", "/"+strings.TrimLeft(path, "/")
-	} else if strings.HasPrefix(address, "/") {
-		network, addr = "unix", address
-	}
+	network, addr := endpoint.Address(address)
 	at := "tcp://" + addr
 	if network == "unix" {
 		at = "unix:" + addr
