@@ -214,7 +214,7 @@ type Ask struct {
 	Setting  string `json:"setting"`
 	Asked    string `json:"asked"`              // the level as asked for; what to look for where Contains and Equals are empty
 	Kind     string `json:"kind"`               // cmdline, environ, maps, processes, threads, backlog, http, log, sql, command, file, stats, revision
-	Argument string `json:"argument,omitempty"` // URL, pattern, statement, command, JSON path
+	Argument string `json:"argument,omitempty"` // URL, pattern, statement, command, JSON path; processes: a text of the titles of those that count
 	Field    string `json:"field,omitempty"`    // JSON path into the answer: "workers", "pool.size"
 	Contains string `json:"contains,omitempty"`
 	Equals   string `json:"equals,omitempty"`

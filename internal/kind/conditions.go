@@ -20,7 +20,12 @@ func Off(value string) bool { return slices.Contains(offWords(), strings.ToLower
 // file draws in. Empty where all is seen.
 func (k *Kind) Unseen(words []string, content string) string {
 	if content != "" {
-		return k.drawnIn(content)
+		if k.CanEditFile() {
+			for _, include := range k.file().Includes(k.mask(content)) {
+				return unmask(include.Path)
+			}
+		}
+		return ""
 	}
 	for _, name := range k.Edit.ConfigFlags {
 		if file, found := k.Value(words, "", name); found {
@@ -33,21 +38,6 @@ func (k *Kind) Unseen(words []string, content string) string {
 	}
 	if i := slices.IndexFunc(words[1:], pattern.MatchString); i >= 0 {
 		return words[1+i]
-	}
-	return ""
-}
-
-// drawnIn is the first file that a config file draws in, but for those that are
-// known to hold no settings.
-func (k *Kind) drawnIn(content string) string {
-	if !k.CanEditFile() {
-		return ""
-	}
-	plain, err := regexp.Compile(k.Edit.Plain)
-	for _, include := range k.file().Includes(k.mask(content)) {
-		if err != nil || k.Edit.Plain == "" || !plain.MatchString(include.Path) {
-			return unmask(include.Path)
-		}
 	}
 	return ""
 }

@@ -102,9 +102,6 @@ type Edit struct {
 	// Implicit are the config files that the program reads of itself where its
 	// command line names none, from the directory it runs in.
 	Implicit []string `yaml:"implicit"`
-	// Plain is a pattern (RE2) on the path of a file that the config file draws in:
-	// it holds no settings.
-	Plain string `yaml:"plain"`
 	// In is the block for a setting of which nothing is known.
 	In string `yaml:"in"`
 	// Dashes says that - and _ are the same in names of settings.

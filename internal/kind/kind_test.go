@@ -116,6 +116,9 @@ func TestKinds(t *testing.T) {
 						asks++
 					}
 				}
+				if p.Title != "" && !p.Processes {
+					t.Errorf("%s.%s: a title is of processes", name, s.Name)
+				}
 				if asks != 1 {
 					t.Errorf("%s.%s: a proof asks %d things", name, s.Name, asks)
 				}
@@ -142,10 +145,8 @@ func TestKinds(t *testing.T) {
 		conditions("takes_over", k.TakesOver)
 		conditions("shares", k.Shares)
 		conditions("config_flags", k.Edit.ConfigFlags)
-		for _, text := range []string{k.Edit.Config, k.Edit.Plain} {
-			if text != "" {
-				pattern("edit", text)
-			}
+		if k.Edit.Config != "" {
+			pattern("edit", k.Edit.Config)
 		}
 		for _, p := range k.Private {
 			known("private", p.Name)

@@ -14,6 +14,7 @@ import (
 type Proof struct {
 	HTTP      string `yaml:"http"` // a URL, {addr} as in Ready
 	Processes bool   `yaml:"processes"`
+	Title     string `yaml:"title"` // of Processes: only those whose title has this text count
 	Threads   bool   `yaml:"threads"`
 	Backlog   bool   `yaml:"backlog"`
 	// Log is a pattern (RE2) on the output. Its last group is the value; without
@@ -128,6 +129,7 @@ func (k *Kind) Asks(words []string, content, unseen, address, name, whole string
 				continue
 			}
 			a.Offset += k.plus(p, words, content)
+			a.Argument = p.Title
 		case "log":
 			if elsewhere != "" {
 				why = "its log goes elsewhere (" + strings.TrimPrefix(elsewhere, "~") + "), so hakaru does not see it"

@@ -213,6 +213,13 @@ func (a *attendance) count(_ context.Context, on Subject, ask hakaru.Ask) Eviden
 		source += fmt.Sprintf(" (asked for, and %d)", ask.Offset)
 	}
 	own, helpers := c.own()
+	if ask.Argument != "" {
+		// By their titles they are told apart, whatever else there is.
+		own, helpers = titled(own, ask.Argument), nil
+		if source += " called " + ask.Argument; len(own) == 0 {
+			return told("no process is called so", source, hakaru.NotProved)
+		}
+	}
 	if !a.looked {
 		a.looked, a.stay = true, slices.Clone(own)
 	}
@@ -222,6 +229,14 @@ func (a *attendance) count(_ context.Context, on Subject, ask hakaru.Ask) Eviden
 		source += ": " + listed(own)
 	}
 	return told(found, source, holds)
+}
+
+// titled are those of the processes whose title has the text.
+func titled(pids []int, text string) []int {
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool {
+		words, _, err := commandLine(pid)
+		return err != nil || !strings.Contains(strings.Join(words, " "), text)
+	})
 }
 
 // seen are the processes of a service in numbers.
