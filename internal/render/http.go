@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"hakaru"
-	"hakaru/internal/hint"
-	"hakaru/internal/unit"
 )
 
 const (
@@ -41,71 +39,39 @@ func HTTP(h *hakaru.HTTPLoad, expand func(string) string) (hakaru.LoadSpec, []*M
 	if h == nil {
 		return hakaru.LoadSpec{}, nil
 	}
-	var failed []*Mistake
-	wrong := func(key, text, why, fix string) {
-		failed = append(failed, &Mistake{Path: "load.http." + key, Text: text, Code: "bad-value", Message: fmt.Sprintf("load.http.%s: %s", key, why), Fix: fix})
-	}
-	period := func(key, text string, otherwise, least time.Duration) time.Duration {
-		text = expand(text)
-		if text == "" {
-			return otherwise
-		}
-		d, err := unit.ParseDuration(text)
-		if err != nil {
-			wrong(key, text, err.Error(), hint.Duration(text))
-		} else if d < least {
-			wrong(key, text, fmt.Sprintf("%s is shorter than %s", text, unit.ExactDuration(least)), "")
-		}
-		return d
-	}
-	req := &hakaru.HTTPRequest{URL: expand(h.URL), Method: "GET", Body: expand(h.Body), Expect: expand(h.Expect), Connections: defaultConnections, KeepAlive: true}
+	w := &written{path: "load.http", expand: expand, get: func(key string) string {
+		return map[string]string{"connections": h.Connections, "warm_up": h.WarmUp, "duration": h.Duration, "timeout": h.Timeout,
+			"status": h.Status, "keep_alive": h.KeepAlive, "method": h.Method}[key]
+	}}
+	req := &hakaru.HTTPRequest{URL: expand(h.URL), Method: "GET", Body: expand(h.Body), Expect: expand(h.Expect), Connections: defaultConnections}
 	spec := hakaru.LoadSpec{HTTP: req}
-	spec.WarmUp = period("warm_up", h.WarmUp, defaultWarmUp, 0)
-	spec.Window = period("duration", h.Duration, defaultDuration, hakaru.BucketWidth)
-	req.Timeout = period("timeout", h.Timeout, defaultTimeout, time.Millisecond)
-	if text := expand(h.Connections); text != "" {
-		n, err := strconv.ParseUint(text, 10, 32)
-		if err != nil || n == 0 || n > maxConnections {
-			wrong("connections", text, fmt.Sprintf("%q is not a whole number from 1 to %d", text, maxConnections), "")
-		}
-		req.Connections = int(n)
+	spec.WarmUp = w.period("warm_up", defaultWarmUp, 0, false)
+	spec.Window = w.period("duration", defaultDuration, hakaru.BucketWidth, false)
+	req.Timeout = w.period("timeout", defaultTimeout, time.Millisecond, false)
+	if n := w.number("connections", maxConnections); n > 0 {
+		req.Connections = n
 	}
-	if text := expand(h.Status); text != "" {
+	if text := w.text("status"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 32)
 		if err != nil || n < 100 || n > 599 {
-			wrong("status", text, fmt.Sprintf("%q is not a status from 100 to 599", text), "")
+			w.wrong("status", text, fmt.Sprintf("%q is not a status from 100 to 599", text), "")
 		}
 		req.Status = int(n)
 	}
-	switch text := expand(h.KeepAlive); text {
-	case "", "true", "yes", "on":
-	case "false", "no", "off":
-		req.KeepAlive = false
-	default:
-		wrong("keep_alive", text, fmt.Sprintf("%q is neither true nor false", text), "")
-	}
-	if method := expand(h.Method); method != "" {
-		if req.Method = strings.ToUpper(method); !token(method) {
-			wrong("method", method, fmt.Sprintf("%q is not a method of HTTP", method), "")
-		}
+	req.KeepAlive = w.truth("keep_alive", true)
+	if method := w.method(); method != "" {
+		req.Method = method
 	}
 	if !address(req.URL) {
-		wrong("url", req.URL, fmt.Sprintf("%q is not a URL that begins with http://", req.URL), "")
+		w.wrong("url", req.URL, fmt.Sprintf("%q is not a URL that begins with http://", req.URL), "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
-		value := expand(h.Headers[name])
-		if strings.ContainsAny(value, "\r\n\x00") {
-			wrong("headers."+name, value, "a header is one line", "")
-		}
-		if !token(name) {
-			failed = append(failed, &Mistake{Path: "load.http.headers." + name, Text: name, Code: "bad-header", Message: fmt.Sprintf("%q cannot be the name of a header", name)})
-		}
 		if req.Headers == nil {
 			req.Headers = map[string]string{}
 		}
-		req.Headers[name] = value
+		req.Headers[name] = w.header(name, h.Headers[name])
 	}
-	return spec, failed
+	return spec, w.failed
 }
 
 // address reports whether load can be sent to a URL: over HTTP, to a unix socket

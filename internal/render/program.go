@@ -11,7 +11,6 @@ import (
 
 	"hakaru"
 	"hakaru/internal/grammar"
-	"hakaru/internal/hint"
 	"hakaru/internal/unit"
 )
 
@@ -40,7 +39,9 @@ func Program(p *hakaru.ProgramLoad, dir string, expand func(string) string) (hak
 		return load, nil
 	}
 	spec := hakaru.ProgramSpec{Name: p.Name, Dir: dir}
-	r := &programRendering{program: p, expand: expand, options: map[string]string{}}
+	r := &programRendering{program: p, options: map[string]string{}, written: written{
+		path: "load." + p.Name, whole: p.Name, expand: expand, get: func(key string) string { return p.Options[key] },
+	}}
 	if p.Name == "command" {
 		return r.command(spec), r.failed
 	}
@@ -49,59 +50,14 @@ func Program(p *hakaru.ProgramLoad, dir string, expand func(string) string) (hak
 
 // programRendering is one load program on its way.
 type programRendering struct {
+	written
 	program *hakaru.ProgramLoad
-	expand  func(string) string
 	options map[string]string // rendered
-	failed  []*Mistake
-}
-
-func (r *programRendering) text(key string) string { return r.expand(r.program.Options[key]) }
-
-func (r *programRendering) wrong(key, text, why, fix string) {
-	path := "load." + r.program.Name + "." + key
-	r.failed = append(r.failed, &Mistake{Path: path, Text: text, Code: "bad-value", Message: path + ": " + why, Fix: fix})
-}
-
-// period reads a duration; whole says that the program counts in seconds.
-func (r *programRendering) period(key string, otherwise, least time.Duration, whole bool) time.Duration {
-	text := r.text(key)
-	if text == "" {
-		return otherwise
-	}
-	d, err := unit.ParseDuration(text)
-	switch {
-	case err != nil:
-		r.wrong(key, text, err.Error(), hint.Duration(text))
-		return otherwise
-	case d < least:
-		r.wrong(key, text, fmt.Sprintf("%s is shorter than %s", text, unit.ExactDuration(least)), "")
-	case whole && d%time.Second != 0:
-		r.wrong(key, text, fmt.Sprintf("%s counts in whole seconds, and %s is none", r.program.Name, text), "")
-	}
-	return d
-}
-
-// number reads a whole number from 1; 0 where there is none.
-func (r *programRendering) number(key string, limit int) int {
-	text := r.text(key)
-	if text == "" {
-		return 0
-	}
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n == 0 || int(n) > limit {
-		r.wrong(key, text, fmt.Sprintf("%q is not a whole number from 1 to %d", text, limit), "")
-		return 0
-	}
-	return int(n)
 }
 
 func (r *programRendering) flag(key string) {
-	switch text := r.text(key); text {
-	case "", "false", "no", "off":
-	case "true", "yes", "on":
+	if r.truth(key, false) {
 		r.options[key] = "true"
-	default:
-		r.wrong(key, text, fmt.Sprintf("%q is neither true nor false", text), "")
 	}
 }
 
@@ -140,25 +96,11 @@ func (r *programRendering) http(spec hakaru.ProgramSpec) hakaru.LoadSpec {
 	if spec.Connections = r.number("connections", most(name)); spec.Connections == 0 {
 		spec.Connections = defaultConnections
 	}
-	if method := strings.ToUpper(r.text("method")); method != "" {
-		if !token(method) {
-			r.wrong("method", method, fmt.Sprintf("%q is not a method of HTTP", method), "")
-		}
-		r.options["method"] = method
-	}
+	r.options["method"] = r.method()
 	for key, value := range r.program.Options {
-		header, found := strings.CutPrefix(key, "headers.")
-		if !found {
-			continue
+		if name, found := strings.CutPrefix(key, "headers."); found {
+			r.options[key] = r.header(name, value)
 		}
-		value = r.expand(value)
-		if strings.ContainsAny(value, "\r\n\x00") {
-			r.wrong(key, value, "a header is one line", "")
-		}
-		if !token(header) {
-			r.wrong(key, header, fmt.Sprintf("%q cannot be the name of a header", header), "")
-		}
-		r.options[key] = value
 	}
 	if timeout := r.period("timeout", 0, time.Second, true); timeout > 0 {
 		r.options["timeout"] = strconv.Itoa(int(timeout.Seconds()))
