@@ -47,6 +47,16 @@ type Experiment struct {
 // Stratum returns whether the experiment has more than the one empty stratum.
 func (e *Experiment) Stratified() bool { return len(e.Levels) > 0 }
 
+// Source returns a file of Sources as it was read; the zero File where it is none.
+func (e *Experiment) Source(path string) File {
+	for _, f := range e.Sources {
+		if f.Path == path && path != "" {
+			return f
+		}
+	}
+	return File{}
+}
+
 // Variant returns a variant by name.
 func (e *Experiment) Variant(name string) (Variant, bool) {
 	for _, v := range e.Variants {

@@ -110,7 +110,7 @@ func (b *builder) serviceOf(name string) *hakaru.Service {
 
 // checkKnown checks a setting against those that its kind has.
 func (b *builder) checkKnown(k *kind.Kind, service *hakaru.Service, name, plain string) {
-	if fix, refused := k.Refuses(plain); refused && !k.IsVariable(b.sourceOf(service.Settings), plain) {
+	if fix, refused := k.Refuses(plain); refused && !k.IsVariable(b.exp.Source(service.Settings).Content, plain) {
 		b.Mistake(b.book.Named[name], "unknown-setting", fmt.Sprintf("%s has no setting called %q", k.Name, plain), fix)
 		return
 	}
@@ -215,23 +215,13 @@ func (b *builder) renderMistake(err error, v hakaru.Variant) {
 	b.Mistake(mistake.Place{Line: 1, Column: 1}, "render", fmt.Sprintf("variant %s: %v", v.Name, err), "")
 }
 
-// sourceOf is the content of a config file that was read; "" where it is none.
-func (b *builder) sourceOf(file string) string {
-	for _, f := range b.exp.Sources {
-		if f.Path == file && file != "" {
-			return f.Content
-		}
-	}
-	return ""
-}
-
 // checkStrays looks for keys of a person's config file that the program does not
 // know and would pass over without a word.
 func (b *builder) checkStrays() {
 	for i := range b.exp.Services {
 		s := &b.exp.Services[i]
 		k, known := b.kinds.Find(s.Kind)
-		content := b.sourceOf(s.Settings)
+		content := b.exp.Source(s.Settings).Content
 		if !known || content == "" {
 			continue
 		}

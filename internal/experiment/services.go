@@ -111,7 +111,7 @@ func (b *builder) service(name, where string, doc *grammar.Service) hakaru.Servi
 		case s.Settings == "" && strings.Contains(k.Run, "{settings}"):
 			fix += ", or settings: and the path of its config file"
 		default:
-			s.Run = defaultRun(k, s.Settings, b.sourceOf(s.Settings))
+			s.Run = defaultRun(k, s.Settings, b.exp.Source(s.Settings).Content)
 			fix = ""
 		}
 		if fix != "" {

@@ -35,7 +35,7 @@ func Diff(exp *hakaru.Experiment, variant string) (string, error) {
 		s := &exp.Services[i]
 		before, after := old.find(s.Name), now.find(s.Name)
 		if s.Settings != "" && after != nil {
-			b.WriteString(unified(s.Settings, sourceOf(exp, s.Settings), now.personal(s, after)))
+			b.WriteString(unified(s.Settings, exp.Source(s.Settings).Content, now.personal(s, after)))
 		}
 		switch {
 		case before == nil && after == nil:
@@ -112,7 +112,7 @@ func (r *Rendering) personal(s *hakaru.Service, u *renderedUnit) string {
 		}
 		list = append(list, x)
 	}
-	content := r.lines(sourceOf(r.exp, s.Settings))
+	content := r.lines(r.exp.Source(s.Settings).Content)
 	edited, err := u.kind.EditFile(content, list)
 	if err != nil { // a kind without an editor: placeholders only
 		return content

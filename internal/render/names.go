@@ -68,7 +68,7 @@ func serviceTexts(exp *hakaru.Experiment, s *hakaru.Service) []string {
 		list = append(list, s.Files[name])
 	}
 	if s.Settings != "" {
-		list = append(list, sourceOf(exp, s.Settings))
+		list = append(list, exp.Source(s.Settings).Content)
 	}
 	if s.Attach != nil {
 		list = append(list, s.Attach.Get, s.Attach.Body, s.Attach.Connect)
@@ -86,24 +86,6 @@ func loadTexts(l hakaru.Load) []string {
 	h := l.HTTP
 	list := []string{h.URL, h.Method, h.Body, h.Connections, h.WarmUp, h.Duration, h.Timeout, h.Status, h.Expect, h.KeepAlive}
 	return append(list, slices.Collect(maps.Values(h.Headers))...)
-}
-
-func sourceOf(exp *hakaru.Experiment, path string) string {
-	for _, f := range exp.Sources {
-		if f.Path == path {
-			return f.Content
-		}
-	}
-	return ""
-}
-
-func modeOf(exp *hakaru.Experiment, path string) uint32 {
-	for _, f := range exp.Sources {
-		if f.Path == path {
-			return f.Mode
-		}
-	}
-	return 0
 }
 
 // Usage says which services mention a placeholder; "" stands for the load and

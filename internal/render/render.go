@@ -229,7 +229,7 @@ func (c *Renderer) Strays(s *hakaru.Service) []kind.Stray {
 	if !known || s.Settings == "" {
 		return nil
 	}
-	return k.Strays(sourceOf(c.exp, s.Settings))
+	return k.Strays(c.exp.Source(s.Settings).Content)
 }
 
 // Overwritten says of which services a setting for an address leaves another in the
@@ -241,7 +241,7 @@ func (r *Rendering) Overwritten() map[string][2]string {
 		if s.Settings == "" || s.Attach != nil {
 			continue
 		}
-		if setting, what := u.kind.Overwritten(r.lines(sourceOf(r.exp, s.Settings)), u.content, u.settings); setting != "" {
+		if setting, what := u.kind.Overwritten(r.lines(r.exp.Source(s.Settings).Content), u.content, u.settings); setting != "" {
 			out[u.unit.Service] = [2]string{setting, what}
 		}
 	}

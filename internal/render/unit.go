@@ -212,7 +212,7 @@ func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *
 			Fix:     "write {" + own[0].Name + "} in its settings file or in apply"}
 	}
 	if s.Settings != "" {
-		out.content = r.lines(sourceOf(r.exp, s.Settings))
+		out.content = r.lines(r.exp.Source(s.Settings).Content)
 		out.unseen = k.Unseen(u.Argv, out.content)
 		if s.Attach == nil { // else apply brings the copy to where it is read
 			original := s.Settings
@@ -248,7 +248,7 @@ func (r *Rendering) putIn(s *hakaru.Service, k *kind.Kind, u *hakaru.Unit, out *
 		if u.Attached != nil {
 			// Something else reads it, maybe as another user: whoever may read the
 			// person's file may read what apply makes of the copy.
-			u.Attached.File, file.Mode = name, modeOf(r.exp, s.Settings)
+			u.Attached.File, file.Mode = name, r.exp.Source(s.Settings).Mode
 		}
 		u.Files = append(u.Files, file)
 		redirect(u.Argv, s.Settings, name)
