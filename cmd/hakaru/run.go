@@ -79,7 +79,7 @@ func (d *door) run(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	for _, w := range doubts {
-		fmt.Fprintf(d.stderr, "hakaru: doubt: %s\n", w.Message)
+		d.say("hakaru: doubt: %s\n", w.Message)
 	}
 	if f.dryRun {
 		return d.dryRun(exp)
@@ -92,7 +92,7 @@ func (d *door) run(cmd *cobra.Command, f runFlags, args []string) error {
 		return err
 	}
 	defer st.Close()
-	run := hakaru.Run{Name: exp.Name, Started: time.Now(), State: hakaru.RunRunning, Experiment: *exp}
+	run := hakaru.Run{Name: exp.Name, Started: time.Now(), State: hakaru.RunRunning, Experiment: *exp, Warnings: doubts}
 	return d.conduct(cmd, f, st, run)
 }
 
@@ -107,7 +107,7 @@ func (d *door) resume(cmd *cobra.Command, f runFlags) error {
 		return err
 	}
 	if run.State == hakaru.RunDone {
-		fmt.Fprintf(d.stderr, "hakaru: run %s has ended already; this is its report\n", run.ID)
+		d.say("hakaru: run %s has ended already; this is its report\n", run.ID)
 		return d.printReport(cmd.Context(), d.stdout, st, run, f.format)
 	}
 	return d.conduct(cmd, f, st, run)
@@ -130,12 +130,16 @@ func (d *door) conduct(cmd *cobra.Command, f runFlags, st *store.Store, run haka
 	}
 	if run.ID == "" {
 		run.Service, run.Loader = ag.environments[0], ag.environments[1]
+		run.Warnings = append(run.Warnings, ag.swept...)
 		id, err := st.NewRun(ctx, run)
 		if err != nil {
 			return errors.Join(err, ag.Close(ctx))
 		}
 		run.ID = id
-	} else if err := st.Update(ctx, run.ID, func(r *hakaru.Run) { r.State = hakaru.RunRunning; r.Ended = nil }); err != nil {
+	} else if err := st.Update(ctx, run.ID, func(r *hakaru.Run) {
+		r.State, r.Ended = hakaru.RunRunning, nil
+		r.Warnings = append(r.Warnings, ag.swept...)
+	}); err != nil {
 		return errors.Join(err, ag.Close(ctx))
 	}
 	progress.begin(run, st.Path())
@@ -159,7 +163,7 @@ func (d *door) conduct(cmd *cobra.Command, f runFlags, st *store.Store, run haka
 			if n := len(res.History); n > 1 {
 				kept = fmt.Sprintf("%d trials are kept", n)
 			}
-			fmt.Fprintf(d.stderr, "hakaru: %s; go on with: hakaru run --resume %s%s\n", kept, run.ID, d.storeFlag())
+			d.say("hakaru: %s; go on with: hakaru run --resume %s%s\n", kept, run.ID, d.storeFlag())
 		}
 		return errors.Join(runErr, storeErr)
 	}
@@ -172,7 +176,7 @@ func (d *door) conduct(cmd *cobra.Command, f runFlags, st *store.Store, run haka
 	}
 	if run.Done.State == hakaru.NoStart && f.format == "text" {
 		// There is nothing in it but the error, which follows.
-		fmt.Fprintf(d.stderr, "hakaru: all of it: hakaru report %s%s\n", run.ID, d.storeFlag())
+		d.say("hakaru: all of it: hakaru report %s%s\n", run.ID, d.storeFlag())
 	} else if err := d.printReport(ctx, d.stdout, st, run, f.format); err != nil {
 		return err
 	}
