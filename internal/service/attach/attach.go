@@ -250,12 +250,15 @@ func (s *Service) Ended(ctx context.Context) (hakaru.Exit, bool) {
 	}
 	exit := hakaru.Exit{Service: s.opt.Unit.Service}
 	now, err := s.commands.listener(ctx)
+	gone := !alive(s.root.pid, s.root.members[s.root.pid])
+	// One that is killed this moment may still have been found to listen.
+	other := err == nil && (now.pid != s.root.pid || now.members[now.pid] != s.root.members[s.root.pid])
 	switch {
-	case !alive(s.root.pid, s.root.members[s.root.pid]) && err == nil:
+	case gone && other:
 		exit.State = fmt.Sprintf("pid %d ended, and pid %d listens in its place", s.root.pid, now.pid)
-	case !alive(s.root.pid, s.root.members[s.root.pid]):
+	case gone:
 		exit.State = fmt.Sprintf("pid %d ended", s.root.pid)
-	case err == nil && (now.pid != s.root.pid || now.members[now.pid] != s.root.members[s.root.pid]):
+	case other:
 		exit.State = fmt.Sprintf("pid %d listens in the place of pid %d", now.pid, s.root.pid)
 	default:
 		return hakaru.Exit{}, false

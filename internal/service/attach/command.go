@@ -111,11 +111,12 @@ func (r runner) run(ctx context.Context, what string, words []string, note func(
 			Hint:   "a command has to return: start the service in the background, as a daemon or by its service manager",
 		}
 	case over.why != "":
-		why := fmt.Sprintf("%s was ended: %s", what, over.why)
+		why, hint := fmt.Sprintf("%s was ended: %s", what, over.why), "attach: {timeout: …} says how long a command may take"
 		if len(over.left) > 0 {
-			why += "; left running, since the service may be among them: " + registry.DescribeAll(over.left)
+			why += "; left running: " + registry.DescribeAll(over.left)
+			hint += "; what is left may be the service, which was not found, or cannot be ended"
 		}
-		return &Error{Why: why, Output: text, Hint: "attach: {timeout: …} says how long a command may take"}
+		return &Error{Why: why, Output: text, Hint: hint}
 	case waitErr != nil:
 		return &Error{Why: fmt.Sprintf("%s failed (%v)", what, waitErr), Output: text, Hint: "run it by hand as it is written to see why"}
 	}
@@ -181,7 +182,7 @@ func awaitZombie(pid int) {
 type overrun struct {
 	why     string // "it took longer than 1m"; empty: it ended by itself
 	service int    // who listens, where the command is the service: it goes on
-	left    []int  // of its session, since the service may be among them
+	left    []int  // of its session: the service may be among them, or it cannot be ended
 }
 
 // await waits until the command has ended, and ends it when its time is over or,
@@ -256,14 +257,27 @@ func (r runner) endRest(ctx context.Context, session int) (left []int, service i
 	case spared.runsIn(session):
 		return nil, spared.pid
 	}
-	for range 3 { // a fork can be ahead of a list
+	deadline := time.NewTimer(registry.KillLimit)
+	defer deadline.Stop()
+	tick := time.NewTicker(registry.LookPause)
+	defer tick.Stop()
+	for { // a fork can be ahead of a list, and what is killed is not gone yet
+		left = nil
 		for _, st := range inSession(session) {
 			if start, ok := spared.members[st.PID]; !ok || start != st.Start {
 				_ = unix.Kill(st.PID, unix.SIGKILL)
+				left = append(left, st.PID)
 			}
 		}
+		if len(left) == 0 {
+			return nil, 0
+		}
+		select {
+		case <-tick.C:
+		case <-deadline.C:
+			return left, 0
+		}
 	}
-	return nil, 0
 }
 
 // inSession lists the living processes of a session.

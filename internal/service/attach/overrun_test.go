@@ -79,7 +79,7 @@ func TestOverrunSparesWhatDoesNotListenYet(t *testing.T) {
 			t.Errorf("end pid %d: %v", slow, err)
 		}
 	}()
-	if !strings.Contains(err.Error(), "restart was ended") || !strings.Contains(err.Error(), "left running, since the service may be among them: pid "+strconv.Itoa(slow)) {
+	if !strings.Contains(err.Error(), "restart was ended") || !strings.Contains(err.Error(), "left running: pid "+strconv.Itoa(slow)) {
 		t.Errorf("got %v", err)
 	}
 	if st, err := kernel.ReadStat(slow); err != nil || !st.Alive() || st.Session != command.PID {
