@@ -100,8 +100,17 @@ func TestReferenceExamples(t *testing.T) {
 		reference = append(reference, more...)
 	}
 	read := func(name string) ([]byte, error) {
-		if filepath.Base(name) == "uwsgi.ini" {
+		switch filepath.Base(name) {
+		case "uwsgi.ini":
 			return []byte("[uwsgi]\nhttp = :8080\nwsgi-file = app.py\nprocesses = 2\n"), nil
+		case "gunicorn.conf.py":
+			return []byte("bind = '127.0.0.1:8000'\n"), nil
+		case "nginx.conf":
+			return []byte("events {}\nhttp { server { listen 80; } }\n"), nil
+		case "my.cnf":
+			return []byte("[mysqld]\nport = 3306\n"), nil
+		case "puma.rb":
+			return []byte("threads 1, 5\n"), nil
 		}
 		return []byte("[serve]\nlisten = 127.0.0.1:8080\n"), nil
 	}
@@ -109,6 +118,13 @@ func TestReferenceExamples(t *testing.T) {
 	blocks := fences.FindAllSubmatch(reference, -1)
 	if len(blocks) < 10 {
 		t.Fatalf("%d examples", len(blocks))
+	}
+	// What the file of another program takes is in a table.
+	for _, row := range regexp.MustCompile("(?m)^\\| \\w+ \\| `(\\{.*?\\})`, `(base: .*?)`").FindAllSubmatch(reference, -1) {
+		blocks = append(blocks, [][]byte{row[0], fmt.Appendf(nil, "service: %s\n%s\n", row[1], row[2])})
+	}
+	if blocks[len(blocks)-1][0][0] != '|' {
+		t.Error("no row of the table of programs was found")
 	}
 	top := regexp.MustCompile(`(?m)^(\w+):`)
 	for i, block := range blocks {
