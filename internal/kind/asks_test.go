@@ -205,3 +205,17 @@ func inWords(a hakaru.Ask) string {
 	}
 	return text
 }
+
+// A socket file that a live server may have is told, a relative one too: the trial
+// runs in the same directory.
+func TestTakenOver(t *testing.T) {
+	for content, want := range map[string]string{
+		"socket = /run/app.sock": "socket /run/app.sock", "socket = app.sock": "socket app.sock", "http-socket = run/x": "http-socket run/x",
+		"socket = {hakaru.dir}/s": "", "socket = @abstract": "", "http = :8080": "", "socket = 127.0.0.1:%(port)": "",
+	} {
+		setting, file := load(t, "uwsgi").TakenOver("[uwsgi]\n" + content + "\n")
+		if got := strings.TrimSpace(setting + " " + file); got != want {
+			t.Errorf("%s: %q, want %q", content, got, want)
+		}
+	}
+}

@@ -127,7 +127,7 @@ func (k *Kind) Overwritten(before, after string, settings []hakaru.Setting) (set
 func (k *Kind) TakenOver(content string) (setting, file string) {
 	for _, name := range k.TakesOver {
 		value, found := k.inContent(content, name)
-		if path, unix := strings.CutPrefix(plainAddress(value), "unix:"); found && unix && strings.HasPrefix(path, "/") {
+		if path, unix := strings.CutPrefix(plainAddress(value), "unix:"); found && unix && !strings.HasPrefix(path, "{") && !strings.HasPrefix(path, "@") {
 			return name, path
 		}
 	}

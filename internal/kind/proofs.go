@@ -144,6 +144,7 @@ func (k *Kind) Asks(words []string, content, unseen, address, name, whole string
 				a.Absent = (p.Shows == "on") == Off(value)
 			}
 		case "sql":
+			a.Exact = s.Type == Choice // those are all the words that there are
 			a.Argument = hakaru.Names{"name": strings.ReplaceAll(s.Name, "-", "_")}.Expand(p.SQL)
 		case "stats":
 			if address == "" {
