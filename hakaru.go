@@ -110,6 +110,7 @@ const (
 	CounterMemory         = "memory"          // bytes, proportional set size (gauge)
 	CounterProcesses      = "processes"       // live processes (gauge)
 	CounterListenOverflow = "listen_overflow" // connections the kernel dropped because an accept queue was full
+	CounterBacklog        = "backlog"         // granted by the kernel; the least of its listeners' (gauge)
 	CounterThrottled      = "throttled"       // seconds throttled by a CPU quota
 	CounterStolen         = "stolen"          // CPU seconds taken by the hypervisor
 	CounterCPUs           = "cpus"            // CPUs available to it (gauge)

@@ -336,7 +336,7 @@ func acceptQueue(v view) *hakaru.Void {
 		if counted && dropped > 0 {
 			return &hakaru.Void{
 				Reason:   hakaru.VoidAcceptQueue,
-				Evidence: fmt.Sprintf("the accept queue of %s overflowed: the kernel dropped %.0f connection attempts at its listener", hakaru.TheService(s), dropped),
+				Evidence: fmt.Sprintf("the accept queue of %s%s overflowed: the kernel dropped %.0f connection attempts at its listener", hakaru.TheService(s), v.backlog(s), dropped),
 				Hint:     "such a trial measures TCP's back-off, not the service: raise its listen backlog (and net.core.somaxconn), or use fewer connections",
 			}
 		}
@@ -354,6 +354,15 @@ func acceptQueue(v view) *hakaru.Void {
 		}
 	}
 	return nil
+}
+
+// backlog says in a sentence how long a service's accept queue may get; empty
+// where that was not seen.
+func (v view) backlog(service string) string {
+	if n := v.total(hakaru.CounterBacklog, service); n > 0 {
+		return fmt.Sprintf(" (a backlog of %.0f)", n)
+	}
+	return ""
 }
 
 // counts reports whether a counter was read for any service.

@@ -75,12 +75,12 @@ func newSampler(place hakaru.Place) (_ *sampler, err error) {
 	return s, nil
 }
 
-// columns of one unit, in order; listen_overflow only where it can be had.
+// columns of one unit, in order; the last two only where they can be had.
 var unitColumns = []hakaru.Counter{
 	{Name: hakaru.CounterCPU}, {Name: hakaru.CounterWait}, {Name: hakaru.CounterHotThread},
 	{Name: hakaru.CounterMemory, Gauge: true}, {Name: hakaru.CounterProcesses, Gauge: true},
 	{Name: hakaru.CounterThrottled}, {Name: hakaru.CounterCPUs, Gauge: true},
-	{Name: hakaru.CounterListenOverflow},
+	{Name: hakaru.CounterBacklog, Gauge: true}, {Name: hakaru.CounterListenOverflow},
 }
 
 var hostColumns = []hakaru.Counter{
@@ -97,7 +97,7 @@ func (s *sampler) unitWidth() int {
 	if s.drops {
 		return len(unitColumns)
 	}
-	return len(unitColumns) - 1
+	return len(unitColumns) - 2
 }
 
 func (s *sampler) counters() []hakaru.Counter {
@@ -136,6 +136,7 @@ func (s *sampler) sample(values []float64, final bool) error {
 			return err
 		}
 		for i, u := range s.units {
+			values[(i+1)*width-2] = float64(u.backlog)
 			values[(i+1)*width-1] = min(u.dropped, host[hostOverflows]-s.before)
 		}
 	}
@@ -164,8 +165,12 @@ func (s *sampler) sampleDrops() error {
 			continue
 		}
 		before, known := s.last[l.Inode]
+		u := s.units[i]
+		if u.backlog == 0 || l.Backlog < u.backlog {
+			u.backlog = l.Backlog
+		}
 		if known || !s.first {
-			s.units[i].dropped += float64(l.Drops - before) // wraps as the counter does
+			u.dropped += float64(l.Drops - before) // wraps as the counter does
 		}
 		s.last[l.Inode] = l.Drops
 	}

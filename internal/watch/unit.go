@@ -44,6 +44,7 @@ type unitSampler struct {
 	many    bool    // there were more than maxThreads
 	round   int
 	dropped float64
+	backlog uint32 // the least of its listeners'
 }
 
 type procCPU struct {
@@ -161,7 +162,8 @@ func number(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// sample fills the columns of unitColumns but the last, which is the drops'.
+// sample fills the columns of unitColumns but the last two, which are of its
+// listeners.
 func (s *unitSampler) sample(values []float64, first, final bool) error {
 	s.round++
 	var err error
