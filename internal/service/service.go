@@ -9,8 +9,10 @@
 // outlives Down: processes are found again by cgroup, session, environment mark
 // and descent.
 //
-// It does not send load, watch counters, decide whether an ask holds (package
-// proof), or whether a trial counts.
+// How a program is started, what it writes, who holds an address and whether it
+// answers rightly are packages below (launch, output, address, answer). It does not
+// send load, watch counters, decide whether an ask holds (package proof), or whether
+// a trial counts.
 package service
 
 import (
