@@ -107,7 +107,7 @@ func (k *Kind) Overwritten(before, after string, settings []hakaru.Setting) (set
 		if s.Value == nil || !slices.ContainsFunc(k.Listen.Settings, func(n string) bool { return k.Same(n, s.Name) }) {
 			continue
 		}
-		if lines := len(k.keysOf(before, s.Name)); lines > 1 {
+		if lines := len(k.putInto(before, s.Name)); lines > 1 {
 			return s.Name, fmt.Sprintf("stands in %d lines of the config file, and all of them become this one, without what else they say; with {%s} written in the line that is meant, only that changes", lines, s.Name)
 		}
 		for _, other := range k.Listen.Settings {

@@ -168,7 +168,16 @@ func (k *Kind) inContent(content, name string) (string, bool) {
 	if !k.CanEditFile() {
 		return "", false
 	}
-	value, found := k.file().Value(k.mask(content), k.inFile(name))
+	content, file := k.mask(content), k.file()
+	// Where it stands in stream as well, that is another server's.
+	if k.Edit.File == edit.Nginx {
+		file.Context, _, _ = strings.Cut(k.Describe(name).In, ".")
+	}
+	value, found := file.Value(content, k.inFile(name))
+	if !found && file.Context != "" { // a file that is drawn in has no such block
+		file.Context = ""
+		value, found = file.Value(content, k.inFile(name))
+	}
 	return unmask(value), found
 }
 
@@ -201,6 +210,14 @@ func (k *Kind) contexts(content, name string) []string {
 		return elsewhere
 	}
 	return []string{usual}
+}
+
+// putInto are the lines of a config file that a setting is put into.
+func (k *Kind) putInto(content, name string) []edit.Key {
+	contexts := k.contexts(content, name)
+	return slices.DeleteFunc(k.keysOf(content, name), func(key edit.Key) bool {
+		return k.Edit.File == edit.Nginx && !slices.Contains(contexts, key.Section)
+	})
 }
 
 // EditWords returns a command line with the settings put in as flags: in place
@@ -267,7 +284,7 @@ func (k *Kind) Line(content, name string) string {
 		return ""
 	}
 	found, lines := "", strings.Split(content, "\n")
-	for _, key := range k.keysOf(content, name) {
+	for _, key := range k.putInto(content, name) {
 		if key.Line > len(lines) {
 			continue
 		}

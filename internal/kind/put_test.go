@@ -136,6 +136,7 @@ func TestOverwritten(t *testing.T) {
 		"beside another":        {"uwsgi", "[uwsgi]\nhttp-socket = :80\n", []hakaru.Setting{set("http", "{http}")}, "http is put in, and the config file listens with http-socket = :80, which stays; http-socket: null takes it out"},
 		"in place of another":   {"uwsgi", "[uwsgi]\nhttp-socket = :80\n", []hakaru.Setting{set("http", "{http}"), set("http-socket")}, ""},
 		"nginx with one server": {"nginx", "http { server { listen 80; } }\n", []hakaru.Setting{set("listen", "{http}")}, ""},
+		"nginx with a stream":   {"nginx", "stream { server { listen 53 udp; } }\nhttp { server { listen 80; } }\n", []hakaru.Setting{set("listen", "{http}")}, ""},
 		"nginx with two": {"nginx", "http { server { listen 80; }\nserver { listen 443 ssl; } }\n", []hakaru.Setting{set("listen", "{http}")},
 			"listen stands in 2 lines of the config file, and all of them become this one, without what else they say; with {listen} written in the line that is meant, only that changes"},
 	} {
