@@ -57,7 +57,7 @@ var floors = []struct {
 	{2, "internal/checkout", []string{"internal/service/registry", "internal/watch/kernel"}, nil},
 	{2, "internal/service/address", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/service/answer", []string{"internal/service/proof"}, nil},
-	{2, "internal/service/attach", []string{"internal/service/answer", "internal/service/registry", "internal/watch/kernel"}, nil},
+	{2, "internal/service/attach", []string{"internal/service/answer", "internal/service/launch", "internal/service/registry", "internal/watch/kernel"}, nil},
 	{2, "internal/service/proof", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/service/launch", []string{"internal/watch/kernel"}, nil},
 	{2, "internal/service/output", nil, nil},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
-	"strings"
 	"syscall"
 
 	"hakaru"
@@ -135,9 +134,7 @@ func (s *Stack) subject(u *unit) proof.Subject {
 // directory, with its environment. It has no mark: it is no process of the
 // service, and whoever runs it ends it.
 func (s *Stack) commandAs(u *unit, words []string) (*exec.Cmd, error) {
-	env := slices.DeleteFunc(launch.Environment(s.opt.Environ, u.spec.Env, ""), func(e string) bool {
-		return strings.HasPrefix(e, kernel.MarkVariable+"=")
-	})
+	env := launch.Environment(s.opt.Environ, u.spec.Env, "")
 	path, err := launch.LookUp(words[0], u.spec.Dir, env)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/service/launch"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -77,8 +78,10 @@ func New(opt Options) *Service {
 		limit = DefaultTimeout
 	}
 	s := &Service{opt: opt, name: hakaru.TheService(opt.Unit.Service), limit: limit}
+	// Without a mark: what a command starts as a daemon is the person's, and no sweep
+	// is to take it for a leftover.
 	s.commands = runner{
-		dir: opt.Unit.Dir, env: environment(opt.Environ, opt.Unit.Env), limit: limit,
+		dir: opt.Unit.Dir, env: launch.Environment(opt.Environ, opt.Unit.Env, ""), limit: limit,
 		service: opt.Unit.Service, outputs: opt.Dir, ready: opt.Unit.Ready,
 	}
 	return s
@@ -346,29 +349,6 @@ func notPutBack(name string, why error, undo *registry.Undo) error {
 		text += "\nwith these variables set as env sets them: " + strings.Join(undo.Set, ", ")
 	}
 	return errors.New(text)
-}
-
-// environment is the agent's own without HAKARU_…, with the unit's changes and
-// without a mark: what a command starts as a daemon is the person's, and no
-// sweep is to take it for a leftover.
-func environment(base []string, changes []hakaru.EnvVar) []string {
-	changed := make(map[string]bool, len(changes))
-	for _, c := range changes {
-		changed[c.Name] = true
-	}
-	var env []string
-	for _, e := range base {
-		name, _, _ := strings.Cut(e, "=")
-		if !changed[name] && !strings.HasPrefix(name, "HAKARU_") {
-			env = append(env, e)
-		}
-	}
-	for _, c := range changes {
-		if c.Value != nil && !strings.HasPrefix(c.Name, "HAKARU_") {
-			env = append(env, c.Name+"="+*c.Value)
-		}
-	}
-	return env
 }
 
 // kept are the variables by which commands find programs, their user's files and

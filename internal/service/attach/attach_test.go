@@ -357,39 +357,9 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-func TestEnvironment(t *testing.T) {
-	value := "b"
-	got := environment([]string{"A=a", "HAKARU_STATE=x", "GONE=1", "B=a"},
-		[]hakaru.EnvVar{{Name: "B", Value: &value}, {Name: "GONE"}, {Name: "HAKARU_MARK", Value: &value}})
-	if want := []string{"A=a", "B=b"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+func TestOverlaid(t *testing.T) {
 	if got := overlaid([]string{"A=a", "B=b"}, []string{"B=c", "C=d"}); !slices.Equal(got, []string{"A=a", "B=c", "C=d"}) {
 		t.Errorf("overlaid %v", got)
-	}
-}
-
-func TestLookUp(t *testing.T) {
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"tool": 0o755, "text": 0o644} {
-		if err := os.WriteFile(dir+"/"+name, nil, mode); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []struct{ name, path, want, err string }{
-		{"tool", "/nowhere:" + dir, dir + "/tool", ""},
-		{"tool", ":", dir + "/tool", ""}, // an empty part is the command's directory
-		{"./tool", "", dir + "/tool", ""},
-		{dir + "/tool", "", dir + "/tool", ""},
-		{"text", dir, "", "command not found: text"},
-		{"./text", "", "", "is not executable"},
-		{"./", "", "", "is a directory"},
-		{"tool", "/nowhere", "", "command not found: tool"},
-	} {
-		got, err := lookUp(c.name, dir, []string{"PATH=" + c.path})
-		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
-			t.Errorf("%s in %s: %q, %v", c.name, c.path, got, err)
-		}
 	}
 }
 

@@ -8,9 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +15,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/service/answer"
+	"hakaru/internal/service/launch"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -51,7 +49,7 @@ type runner struct {
 // begun, and again when it has a number. An *Error says how it failed; any other
 // error is the machine's.
 func (r runner) run(ctx context.Context, what string, words []string, note func(*registry.Command) error) (err error) {
-	path, err := lookUp(words[0], r.dir, r.env)
+	path, err := launch.LookUp(words[0], r.dir, r.env)
 	if err != nil {
 		return &Error{Why: what + ": " + err.Error(), Hint: "a name without a slash is looked for in PATH, a relative one starts at " + r.dir}
 	}
@@ -343,46 +341,4 @@ func writerTo(path string) (pid int, start uint64) {
 		}
 	}
 	return 0, 0
-}
-
-// lookUp finds a program as execvp would with the command's own PATH and
-// directory.
-func lookUp(name, dir string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		path := name
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, name)
-		}
-		return path, runnable(path, name)
-	}
-	search := "/usr/local/bin:/usr/bin:/bin"
-	for _, e := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(e, "PATH="); ok {
-			search = value
-			break
-		}
-	}
-	for _, d := range filepath.SplitList(search) {
-		if !filepath.IsAbs(d) {
-			d = filepath.Join(dir, d) // an empty part is the current directory
-		}
-		path := filepath.Join(d, name)
-		if runnable(path, name) == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("command not found: %s", name)
-}
-
-func runnable(path, name string) error {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return fmt.Errorf("command not found: %s", name)
-	case info.IsDir():
-		return fmt.Errorf("%s is a directory", path)
-	case info.Mode()&0o111 == 0:
-		return fmt.Errorf("%s is not executable", path)
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/service/launch"
 	"hakaru/internal/service/registry"
 	"hakaru/internal/watch/kernel"
 )
@@ -116,7 +117,7 @@ func putBackUnit(ctx context.Context, files registry.Dir, o *registry.Orphan, i 
 	if limit <= 0 {
 		limit = DefaultTimeout
 	}
-	commands := runner{dir: undo.Dir, env: overlaid(environment(environ, nil), undo.Env), limit: limit, service: o.Units[i].Service, outputs: o.Dir, ready: undo.Ready}
+	commands := runner{dir: undo.Dir, env: overlaid(launch.Environment(environ, nil, ""), undo.Env), limit: limit, service: o.Units[i].Service, outputs: o.Dir, ready: undo.Ready}
 	if c := undo.Running; c != nil && o.SameBoot {
 		if err := commands.orphaned(ctx, *c); err != nil {
 			return nil, err

@@ -22,6 +22,36 @@ func TestEnvironment(t *testing.T) {
 	if want := []string{"A=1", "C=", "HAKARU_MARK=m.1"}; !slices.Equal(got, want) {
 		t.Errorf("environment %q, want %q", got, want)
 	}
+	value := "b"
+	got = Environment([]string{"A=a", "HAKARU_STATE=x", "GONE=1", "B=a"},
+		[]hakaru.EnvVar{{Name: "B", Value: &value}, {Name: "GONE"}, {Name: "HAKARU_MARK", Value: &value}}, "")
+	if want := []string{"A=a", "B=b"}; !slices.Equal(got, want) {
+		t.Errorf("without a mark %q, want %q", got, want)
+	}
+}
+
+func TestLookUp(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"tool": 0o755, "text": 0o644} {
+		if err := os.WriteFile(dir+"/"+name, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, path, want, err string }{
+		{"tool", "/nowhere:" + dir, dir + "/tool", ""},
+		{"tool", ":", dir + "/tool", ""}, // an empty part is the command's directory
+		{"./tool", "", dir + "/tool", ""},
+		{dir + "/tool", "", dir + "/tool", ""},
+		{"text", dir, "", "is not executable"},
+		{"./text", "", "", "is not executable"},
+		{"./", "", "", "is a directory"},
+		{"tool", "/nowhere", "", "command not found: tool"},
+	} {
+		got, err := LookUp(c.name, dir, []string{"PATH=" + c.path})
+		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s in %s: %q, %v", c.name, c.path, got, err)
+		}
+	}
 }
 
 // started starts a shell and waits for its end.

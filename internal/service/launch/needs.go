@@ -16,7 +16,7 @@ import (
 )
 
 // Environment is the agent's own without HAKARU_…, with the unit's changes and
-// its mark.
+// its mark; without one where that is empty.
 func Environment(base []string, changes []hakaru.EnvVar, mark string) []string {
 	changed := make(map[string]bool, len(changes))
 	for _, c := range changes {
@@ -33,6 +33,9 @@ func Environment(base []string, changes []hakaru.EnvVar, mark string) []string {
 		if c.Value != nil && c.Name != kernel.MarkVariable {
 			env = append(env, c.Name+"="+*c.Value)
 		}
+	}
+	if mark == "" {
+		return env
 	}
 	return append(env, kernel.MarkVariable+"="+mark)
 }
