@@ -287,6 +287,11 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%q %q %v", path, version, err)
 	}
 	var missing *MissingError
+	for run, want := range map[string]string{"": "load.command.run names no program", "sh 'x": "split load.command.run into words: "} {
+		if _, _, err := Version(t.Context(), hakaru.ProgramSpec{Name: "command", Options: map[string]string{"run": run}}); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("run %q: %v, want %s", run, err, want)
+		}
+	}
 	if _, _, err := Version(t.Context(), hakaru.ProgramSpec{Name: "ab", Options: map[string]string{"program": "nowhere-ab"}}); !errors.As(err, &missing) || missing.Install != "apt-get install apache2-utils" {
 		t.Error(err)
 	}

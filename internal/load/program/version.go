@@ -39,8 +39,11 @@ func Version(ctx context.Context, spec hakaru.ProgramSpec) (path, version string
 	name := firstWord(spec.Options["program"], spec.Name)
 	if spec.Name == "command" {
 		words, err := grammar.Split(spec.Options["run"])
-		if err != nil || len(words) == 0 {
-			return "", "", fmt.Errorf("load.command.run names no program: %w", err)
+		switch {
+		case err != nil:
+			return "", "", fmt.Errorf("split load.command.run into words: %w", err)
+		case len(words) == 0:
+			return "", "", errors.New("load.command.run names no program")
 		}
 		name = words[0]
 	}
