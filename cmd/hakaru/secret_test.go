@@ -30,7 +30,7 @@ design: {blocks: 2, calibrate: 1}
 func TestSecretsAreNotSaid(t *testing.T) {
 	s := newSite(t, secretive)
 	for _, args := range [][]string{
-		{"run", "app.yaml"}, {"try", "app.yaml"}, {"report"}, {"report", "--format", "json"}, {"show", "last", "1"},
+		{"run", "--dry-run", "app.yaml"}, {"run", "app.yaml"}, {"try", "app.yaml"}, {"report"}, {"report", "--format", "json"}, {"show", "last", "1"},
 	} {
 		said, _ := s.command(args...).CombinedOutput() // that the answer is no is no matter here
 		if strings.Contains(string(said), "hunter2") {
