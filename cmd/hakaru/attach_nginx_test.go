@@ -205,7 +205,7 @@ service:
 factors: {workers: [2, 3]}
 prove:
   workers: [{http: "http://ADDRESS/", contains: {"2": "workers=2", "3": "workers=3"}}]
-load: {http: {url: "http://ADDRESS/", connections: 2, warm_up: 0s, duration: 500ms}}
+load: {http: {url: "http://ADDRESS/", connections: 1, warm_up: 0s, duration: 500ms}}
 goal: cpu_per_request
 design: {blocks: 2, calibrate: 1}
 `)

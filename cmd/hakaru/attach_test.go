@@ -90,8 +90,9 @@ func (r shown) fine(t *testing.T) {
 // variants, and afterwards it is as before, and is nobody's but its own.
 func TestAttachedNginx(t *testing.T) {
 	for _, restart := range []string{"replace", "reload"} {
+		// One after the other: beside another load the generator would be starved,
+		// and the trials void.
 		t.Run(restart, func(t *testing.T) {
-			t.Parallel()
 			n := startNginx(t)
 			s := newSite(t, n.experiment(restart))
 			s.output("run", "--format", "json", "app.yaml")
