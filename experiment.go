@@ -313,6 +313,9 @@ type Totals struct {
 	Kinds      map[string]uint64 `json:"kinds,omitempty"`       // bad ones by ErrorKind
 	BadUnknown bool              `json:"bad_unknown,omitempty"` // it tells no bad ones: Bad is 0, and no figure
 	Throughput float64           `json:"throughput,omitempty"`  // good answers per second, as the program says
+	// Closed is how many connections the service closed after a whole answer
+	// without having said so; some programs count each as an error.
+	Closed uint64 `json:"closed,omitempty"`
 	// Quantiles are of the program's own latencies, in seconds, by metric (p50,
 	// p99). They are service times of a closed loop, rounded as it rounds.
 	Quantiles map[Metric]float64 `json:"quantiles,omitempty"`

@@ -168,6 +168,7 @@ type TotalsJSON struct {
 	Good       uint64                     `json:"good"`
 	Bad        *uint64                    `json:"bad"`
 	Kinds      map[string]uint64          `json:"kinds"`
+	Closed     uint64                     `json:"closed"`
 	Throughput *float64                   `json:"throughput"`
 	Quantiles  map[hakaru.Metric]*float64 `json:"quantiles"`
 	Score      *float64                   `json:"score"`

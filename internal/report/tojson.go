@@ -190,7 +190,7 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 
 func totalsJSON(t *hakaru.Totals) *TotalsJSON {
 	j := &TotalsJSON{
-		Command: t.Command, Took: t.Took.Seconds(), Good: t.Good, Kinds: map[string]uint64{},
+		Command: t.Command, Took: t.Took.Seconds(), Good: t.Good, Closed: t.Closed, Kinds: map[string]uint64{},
 		Quantiles: map[hakaru.Metric]*float64{}, Failed: t.Failed,
 	}
 	if !t.BadUnknown {

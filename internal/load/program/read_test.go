@@ -79,6 +79,10 @@ func TestReadRecorded(t *testing.T) {
 		{"wrk-none", "", hakaru.Totals{Took: time.Second}},
 		{"wrk-silent", "", hakaru.Totals{Took: 3010 * time.Millisecond}},
 		{"wrk-reset", "", hakaru.Totals{Took: 1100 * time.Millisecond, Bad: 5518, Kinds: map[string]uint64{"reset": 5518}}},
+		// Each answer of uWSGI's HTTP router is followed by an end that it does not
+		// announce.
+		{"wrk-unannounced", "", hakaru.Totals{Took: 5043368046 * time.Nanosecond, Good: 21328, Closed: 21327,
+			Quantiles: map[hakaru.Metric]float64{hakaru.P50: 0.11362, hakaru.P99: 0.14991}}},
 		{"wrk-garbage", "", hakaru.Totals{Took: 1100 * time.Millisecond, Bad: 5586, Kinds: map[string]uint64{"reset": 5586}}},
 		{"wrk-refused", "exit status 1", hakaru.Totals{
 			Failed: "wrk ended with exit status 1: unable to connect to 127.0.0.1:1 Connection refused",

@@ -86,16 +86,21 @@ func (wrk) Install() string { return "apt-get install wrk" }
 func (wrk) Version() []string { return []string{"-v"} }
 
 func (wrk) Doubts(_ hakaru.ProgramSpec, t hakaru.Totals) []hakaru.Warning {
-	if len(t.Quantiles) == 0 {
-		return nil
+	var doubts []hakaru.Warning
+	if t.Closed > 0 {
+		doubts = append(doubts, hakaru.Warning{Code: "wrk_closed", Message: fmt.Sprintf(
+			"wrk counted %d read errors, one for each answer: the service closes every connection after its answer without saying so, and wrk takes that for an error; they are not counted as such", t.Closed)})
 	}
-	return []hakaru.Warning{{Code: "program_latency", Message: "p50 and p99 are wrk's, of all answers, in a closed loop; it adds what it reckons a stall to have hidden, which is a model and no measurement"}}
+	if len(t.Quantiles) == 0 {
+		return doubts
+	}
+	return append(doubts, hakaru.Warning{Code: "program_latency", Message: "p50 and p99 are wrk's, of all answers, in a closed loop; it adds what it reckons a stall to have hidden, which is a model and no measurement"})
 }
 
 // Read reads the report. "N requests" are all answers, those with a wrong status
 // and those that took longer than the timeout included; "socket errors" are none
 // of them. 3xx is right to wrk.
-func (wrk) Read(_ hakaru.ProgramSpec, w Written) hakaru.Totals {
+func (wrk) Read(spec hakaru.ProgramSpec, w Written) hakaru.Totals {
 	var t hakaru.Totals
 	if w.State != "" {
 		t.Failed, t.Hint = ended("wrk", w), "try the command line by hand"
@@ -131,7 +136,11 @@ func (wrk) Read(_ hakaru.ProgramSpec, w Written) hakaru.Totals {
 			return t
 		}
 		count(&t, hakaru.Unreachable, connect)
-		count(&t, hakaru.Reset, read) // closed early, or no HTTP: wrk does not tell them apart
+		if closedEach(read, answers, spec.Connections) {
+			t.Closed = read
+		} else {
+			count(&t, hakaru.Reset, read) // closed early, or no HTTP: wrk does not tell them apart
+		}
 		count(&t, hakaru.Reset, write)
 		count(&t, hakaru.TimedOut, timeouts)
 	}
@@ -147,6 +156,17 @@ func (wrk) Read(_ hakaru.ProgramSpec, w Written) hakaru.Totals {
 		}
 	}
 	return t
+}
+
+// closedEach reports whether read errors are one for each answer. A service that
+// closes each connection behind its answer and does not announce it (no
+// "Connection: close", as uWSGI's HTTP router does) leaves wrk waiting for the
+// next one, and wrk counts the end of that as an error of reading. Errors that
+// came instead of answers would not be as many as these, but for the connections
+// that were under way.
+func closedEach(read, answers uint64, connections int) bool {
+	open := uint64(max(connections, 1))
+	return read > open && read+open >= answers && read <= answers+open
 }
 
 // wrkHalf is half of the last digit of a time, which is the second decimal of its
