@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -331,24 +330,7 @@ func TestAttachedDies(t *testing.T) {
 // SIGKILL when the run is so old, and waits until what is left has ended.
 func (s site) killSome(victims string, after time.Duration) {
 	s.t.Helper()
-	cmd := s.command("run", "--format", "json", "app.yaml")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	said, begun := make(chan string, 1), make(chan struct{})
-	go func() {
-		r := bufio.NewReader(stderr)
-		first, _ := r.ReadString('\n') // "run … of app": it is in the store now
-		close(begun)
-		rest, _ := io.ReadAll(r)
-		said <- first + string(rest)
-	}()
-	<-begun
-	time.Sleep(after) // the moment is what is tested
+	cmd, said := s.runFor(after)
 	f := familyOf(cmd.Process.Pid)
 	var dying []int
 	for name, pid := range map[string]int{"conductor": f.conductor, "agent": f.service} {

@@ -213,9 +213,9 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// killOne starts a run, kills the victim when the run is so old, and waits until
-// the run has ended, which it does by itself or because it was the victim.
-func (s site) killOne(victim string, after time.Duration) {
+// runFor starts a run and returns when it is so old, with what it will have said
+// once it has ended.
+func (s site) runFor(after time.Duration) (*exec.Cmd, <-chan string) {
 	s.t.Helper()
 	cmd := s.command("run", "--format", "json", "app.yaml")
 	stderr, err := cmd.StderrPipe()
@@ -235,6 +235,14 @@ func (s site) killOne(victim string, after time.Duration) {
 	}()
 	<-begun
 	time.Sleep(after) // the moment is what is tested
+	return cmd, said
+}
+
+// killOne starts a run, kills the victim when the run is so old, and waits until
+// the run has ended, which it does by itself or because it was the victim.
+func (s site) killOne(victim string, after time.Duration) {
+	s.t.Helper()
+	cmd, said := s.runFor(after)
 	f := familyOf(cmd.Process.Pid)
 	pid := map[string]int{"conductor": f.conductor, "service agent": f.service, "load agent": f.load}[victim]
 	if victim == "service" && len(f.services) > 0 {
@@ -246,7 +254,7 @@ func (s site) killOne(victim string, after time.Duration) {
 		}
 	}
 	text := <-said
-	err = cmd.Wait()
+	err := cmd.Wait()
 	if victim != "conductor" && err != nil {
 		s.t.Logf("the run ended with %v:\n%s", err, text)
 	}

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"hakaru"
+	"hakaru/internal/service/registry"
 )
 
 // The cache has for each version a directory KEY with
@@ -67,14 +67,8 @@ func openCache(dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the directory of versions: %w", err)
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return fmt.Errorf("look at the directory of versions: %w", err)
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("keep versions in %s: it must be a directory that belongs to uid %d and that nobody else may write to (it is %s); HAKARU_CACHE names another",
-			dir, os.Geteuid(), info.Mode())
+	if err := registry.OwnDir(dir); err != nil {
+		return fmt.Errorf("keep versions in %s: %w; HAKARU_CACHE names another", dir, err)
 	}
 	return nil
 }

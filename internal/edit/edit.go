@@ -45,9 +45,6 @@ const (
 	Assign Style = "assign"
 )
 
-// Styles are all that a File can have.
-func Styles() []Style { return []Style{INI, UWSGI, MyCnf, Nginx, Assign} }
-
 // File is how a config file is written.
 type File struct {
 	Style Style

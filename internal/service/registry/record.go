@@ -117,17 +117,25 @@ func Open(dir string) (Dir, error) {
 	return Dir{dir}, checkOwn(dir)
 }
 
-// checkOwn refuses a directory that is a link, someone else's, or writable by
-// others: what stands in it names processes to kill.
+// checkOwn refuses a state directory that is not this user's alone: what stands
+// in it names processes to kill.
 func checkOwn(dir string) error {
+	if err := OwnDir(dir); err != nil {
+		return fmt.Errorf("use state directory %s: %w", dir, err)
+	}
+	return nil
+}
+
+// OwnDir refuses a directory that is a link, someone else's, or writable by
+// others. The error does not name it.
+func OwnDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return fmt.Errorf("look at the state directory: %w", err)
+		return err
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("use state directory %s: it must be a directory that belongs to uid %d and that nobody else may write to (it is %s)",
-			dir, os.Geteuid(), info.Mode())
+		return fmt.Errorf("it must be a directory that belongs to uid %d and that nobody else may write to (it is %s)", os.Geteuid(), info.Mode())
 	}
 	return nil
 }
