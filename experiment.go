@@ -280,6 +280,59 @@ type HTTPRequest struct {
 	Status      int               `json:"status,omitempty"` // 0: any 2xx
 	Expect      string            `json:"expect,omitempty"`
 	KeepAlive   bool              `json:"keep_alive"`
+
+	Version string `json:"version,omitempty"` // "1.0"; "1.1" where empty
+	// Arrival makes the loop an open one: requests are due by a law, whatever
+	// becomes of those before. Nil: closed, a connection's next request is due
+	// when its last one is answered.
+	Arrival *Arrival `json:"arrival,omitempty"`
+	// Requests ends the load when so many are done with; 0: its time does.
+	Requests uint64 `json:"requests,omitempty"`
+	Threads  int    `json:"threads,omitempty"` // 0: as many as connections and CPUs are good for
+	// Precise waits for the last 50 µs before a request is due on the CPU, which
+	// costs CPU time and makes an open loop send closer to its law.
+	Precise bool   `json:"precise,omitempty"`
+	Engine  string `json:"engine,omitempty"` // "epoll" or "goroutines"; empty: the one that fits
+	// ConnectTo is the HOST:PORT, or unix:PATH, to connect to instead of the URL's.
+	ConnectTo string   `json:"connect_to,omitempty"`
+	Family    int      `json:"family,omitempty"`  // 4 or 6: addresses of that family only; 0: both
+	Sources   []string `json:"sources,omitempty"` // local addresses to connect from, in turn
+	TLS       *TLS     `json:"tls,omitempty"`     // for https; nil: as a browser would
+}
+
+// TLS says how a connection of https is made. Paths are of PEM files.
+type TLS struct {
+	ServerName string `json:"server_name,omitempty"` // sent (SNI) and checked; the URL's host where empty
+	Insecure   bool   `json:"insecure,omitempty"`    // any certificate is good
+	CA         string `json:"ca,omitempty"`          // whose signatures count; the system's where empty
+	Cert       string `json:"cert,omitempty"`        // shown to the service, with Key
+	Key        string `json:"key,omitempty"`
+}
+
+// ArrivalLaw names a law of an open loop.
+type ArrivalLaw string
+
+const (
+	ConstantRate ArrivalLaw = "constant" // evenly
+	PoissonRate  ArrivalLaw = "poisson"  // independently of each other
+	RampRate     ArrivalLaw = "ramp"     // evenly from one rate to another, which then stays
+	StepRates    ArrivalLaw = "steps"    // one rate after another; ends with the last
+)
+
+// Arrival says when the requests of an open loop are due. Rates are in 1/s.
+type Arrival struct {
+	Law   ArrivalLaw    `json:"law"`
+	Rate  float64       `json:"rate,omitempty"` // of a ramp: at its start
+	To    float64       `json:"to,omitempty"`   // of a ramp: at its end
+	Over  time.Duration `json:"over,omitempty"` // of a ramp
+	Steps []RateStep    `json:"steps,omitempty"`
+	Seed  uint64        `json:"seed,omitempty"` // of poisson
+}
+
+// RateStep is a rate for a time; 0 is a pause.
+type RateStep struct {
+	Rate float64       `json:"rate"`
+	For  time.Duration `json:"for"`
 }
 
 // LoadSpec is the load of one trial: HTTP or a program.
@@ -290,6 +343,37 @@ type LoadSpec struct {
 	// Window is the measured time. A program that is given a number of requests
 	// instead ends when they are answered: then it is how long it may take.
 	Window time.Duration `json:"window"`
+	// Open is the second load of a trial whose latency is judged: the same request
+	// in an open loop, after the closed one. Nil: there is none.
+	Open *OpenSpec `json:"open,omitempty"`
+	// Capacity asks for the highest rate that holds conditions, in place of the
+	// load above: Window is then how long the whole search takes.
+	Capacity *CapacitySpec `json:"capacity,omitempty"`
+}
+
+// OpenSpec is the open loop by which latency is measured.
+type OpenSpec struct {
+	Arrival Arrival       `json:"arrival"`
+	WarmUp  time.Duration `json:"warm_up"`
+	Window  time.Duration `json:"window"`
+}
+
+// CapacitySpec asks for the highest rate that holds conditions.
+type CapacitySpec struct {
+	Holds []Condition `json:"holds"`
+	Steps int         `json:"steps"` // at most; each is one rate held for a time
+	// Settle is the beginning of a step that is left out, Step the rest of it.
+	Settle time.Duration `json:"settle"`
+	Step   time.Duration `json:"step"`
+	From   float64       `json:"from,omitempty"` // the first rate, 1/s; 0: what a closed loop shows
+}
+
+// Condition is a bound on a figure of a load.
+type Condition struct {
+	Metric   Metric  `json:"metric"`             // errors, throughput, or a latency
+	Quantile float64 `json:"quantile,omitempty"` // of a latency: 0.99; 1: the highest
+	Bound    float64 `json:"bound"`              // seconds, a share, 1/s
+	AtLeast  bool    `json:"at_least,omitempty"`
 }
 
 // ProgramSpec is ProgramLoad rendered for a trial; options may still hold leased

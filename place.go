@@ -150,8 +150,75 @@ type LoadReport struct {
 	// Begun is when the measured run of a program was started, from the start of
 	// the window, at the boundary of a bucket: its warm-up takes a moment more
 	// than it is told to.
-	Begun    time.Duration `json:"begun,omitempty"`
-	Warnings []Warning     `json:"warnings,omitempty"` // what is to doubt about the program's figures
+	Begun    time.Duration   `json:"begun,omitempty"`
+	Warnings []Warning       `json:"warnings,omitempty"` // what is to doubt about the figures
+	Tally    *Tally          `json:"tally,omitempty"`    // of hakaru's own load
+	Capacity *CapacityReport `json:"capacity,omitempty"`
+}
+
+// Tally is the measured window of hakaru's own load as a whole. Histograms are of
+// internal/latency; they hold good answers but where it says otherwise.
+type Tally struct {
+	// Took is the measured time: the window, or until the last answer where the
+	// load ended by a number of requests or by its law.
+	Took  time.Duration     `json:"took"`
+	Good  uint64            `json:"good"`
+	Bad   uint64            `json:"bad"`
+	Kinds map[string]uint64 `json:"kinds,omitempty"` // bad ones by ErrorKind
+	// Statuses counts complete answers, good and bad.
+	Statuses map[int]uint64 `json:"statuses,omitempty"`
+	Bytes    uint64         `json:"bytes"` // of complete answers, heads included
+	Connects uint64         `json:"connects"`
+	Retried  uint64         `json:"retried,omitempty"`
+
+	Latency []byte `json:"latency,omitempty"` // from when a request was due
+	Service []byte `json:"service,omitempty"` // from its send
+	Waiting []byte `json:"waiting,omitempty"` // from its send to the first byte
+	Failed  []byte `json:"failed,omitempty"`  // of bad ones, from when due
+	Connect []byte `json:"connect,omitempty"` // of every connection made, those before the start too
+
+	// Of an open loop: how many requests were due in the window, how many of
+	// those sent had to wait until a connection was free, how many were never
+	// sent, and how late the generator itself was with those it sent.
+	Due    uint64 `json:"due,omitempty"`
+	Queued uint64 `json:"queued,omitempty"`
+	Unsent uint64 `json:"unsent,omitempty"`
+	Lag    []byte `json:"lag,omitempty"`
+
+	Engine   string        `json:"engine"`
+	Threads  int           `json:"threads"`
+	CPU      float64       `json:"cpu"`                // CPU seconds of the generator's process in the window
+	CPUs     int           `json:"cpus"`               // it may use
+	Waited   float64       `json:"waited,omitempty"`   // CPU seconds it wanted and did not get
+	GCs      uint32        `json:"gcs,omitempty"`      // collections of its memory
+	GCPause  time.Duration `json:"gc_pause,omitempty"` // the longest
+	Address  string        `json:"address,omitempty"`  // that was connected to
+	Resolved []string      `json:"resolved,omitempty"` // what its name stands for, where that is more than one address
+}
+
+// CapacityReport is the highest rate that held the conditions of a CapacitySpec.
+type CapacityReport struct {
+	// Value is the rate, 1/s, and Low and High its 95 % interval. Value is 0 where
+	// no rate held.
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+	// Reached is set where the generator, not the service, set the bound: the
+	// capacity is at least Low.
+	Reached string         `json:"reached,omitempty"`
+	Steps   []CapacityStep `json:"steps"` // in the order in which they were run
+}
+
+// CapacityStep is one rate that was held for a time.
+type CapacityStep struct {
+	Rate     float64            `json:"rate"`     // offered, 1/s
+	Achieved float64            `json:"achieved"` // good answers, 1/s
+	Errors   float64            `json:"errors"`   // share
+	Latency  []byte             `json:"latency,omitempty"`
+	Values   map[string]float64 `json:"values,omitempty"` // of each condition, by its text
+	Holds    bool               `json:"holds"`
+	Why      string             `json:"why,omitempty"`  // which condition did not
+	Void     string             `json:"void,omitempty"` // why the step does not count
 }
 
 // Sample is one bad answer in words.

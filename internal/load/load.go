@@ -1,16 +1,17 @@
 // Package load sends requests to a service and reports what came back, bucket
 // by bucket.
 //
-// It takes one rendered request, a number of connections and a window, and
-// gives good and bad answers, their kinds and their service times in buckets of
-// half a second, with what the generator itself cost in CPU. The loop is
-// closed: each connection sends its next request when the last one is answered,
-// so that the figures answer for capacity, and the latency is the service time
-// of that loop, not what a visitor at a fixed rate would see.
+// It takes one rendered request, a number of connections and a window, and gives
+// good and bad answers, their kinds and latencies in buckets of half a second,
+// the window as a whole (hakaru.Tally), and what the generator itself cost.
+// Without an arrival law the loop is closed: each connection sends its next
+// request when the last one is answered, so that the figures answer for capacity.
+// With one it is open: latency counts from when a request was due, whether a
+// connection was free then or not.
 //
 // It opens connections before the window's start and sends nothing before it
 // and nothing after its end. It does not judge the figures, choose the load,
-// find leases or pin itself to CPUs, and speaks HTTP/1.1 without TLS only.
+// find leases or pin itself to CPUs.
 package load
 
 import (
@@ -18,15 +19,17 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"time"
 
 	"hakaru"
+	"hakaru/internal/arrival"
 	"hakaru/internal/endpoint"
+	"hakaru/internal/http1"
 	"hakaru/internal/latency"
+	"hakaru/internal/load/goroutines"
+	"hakaru/internal/load/job"
 )
-
-// DefaultTimeout is how long one request may take where nothing else is said.
-const DefaultTimeout = 10 * time.Second
 
 const (
 	// lastAnswers is how long requests that are out at the end of the window
@@ -43,25 +46,52 @@ const (
 // where it is zero) for w.Total(). Names in req are already replaced; for the
 // forms of its URL see package endpoint.
 //
-// An answer belongs to the bucket in which it was complete. Its service time
-// runs from the first thing done for it: the send, or the connect where it
-// needed a new connection (always without keep-alive). An answer later than
-// req.Timeout is TimedOut. Where the service closed a kept connection before
-// the first byte of an answer, an idempotent request is sent once more on a new
-// one (RFC 9112 §9.3.1) and counted as retried, not as bad. After a connection
-// that could not be opened the next attempt waits 5 ms, doubling to 160 ms, so
-// that a dead service does not make a million errors a second.
+// An answer belongs to the bucket in which it was complete. In a closed loop its
+// latency runs from the first thing done for it: the send, or the connect where
+// it needed a new connection (always without keep-alive); in an open one from
+// when it was due. An answer later than req.Timeout is TimedOut. Where the service
+// closed a kept connection before the first byte of an answer, an idempotent
+// request is sent once more on a new one (RFC 9112 §9.3.1) and counted as retried,
+// not as bad. After a connection that could not be opened the next attempt waits
+// 5 ms, doubling to 160 ms, so that a dead service does not make a million errors
+// a second.
+//
+// A load that ends by req.Requests, or by its law, is over when the last answer
+// is in; then the last bucket is shorter than the others.
 //
 // emit, where given, is called for each bucket in order, shortly after its end,
 // for the last one when the answers that were out are in (up to a second); it
 // must not block for long. When ctx ends, the whole buckets so far are
 // reported beside the error.
 func HTTP(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
-	report, err := runHTTP(ctx, req, w, emit, goroutines{}, nil)
-	if err != nil {
-		return report, fmt.Errorf("load %s: %w", redacted(req.URL), err)
+	report, err := keep(ctx, req, w, emit, nil, nil)
+	return report, named(req, err)
+}
+
+// keep is run with the buckets in the report.
+func keep(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket), e job.Engine, dial job.DialFunc) (hakaru.LoadReport, error) {
+	var buckets []hakaru.Bucket
+	report, err := run(ctx, req, w, func(b hakaru.Bucket) {
+		buckets = append(buckets, b)
+		if emit != nil {
+			emit(b)
+		}
+	}, e, dial)
+	report.Buckets = buckets
+	return report, err
+}
+
+// Stream is HTTP in constant memory: buckets are given to emit and not kept.
+func Stream(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
+	report, err := run(ctx, req, w, emit, nil, nil)
+	return report, named(req, err)
+}
+
+func named(req hakaru.HTTPRequest, err error) error {
+	if err == nil {
+		return nil
 	}
-	return report, nil
+	return fmt.Errorf("load %s: %w", redacted(req.URL), err)
 }
 
 // redacted hides a password in a URL.
@@ -81,148 +111,219 @@ func (e *LateError) Error() string {
 	return fmt.Sprintf("the window began %v ago, its warm-up of %v is over", e.Late.Round(time.Millisecond), e.WarmUp)
 }
 
-// engine is a way to send. All engines share the request's bytes, the parser,
-// the recorder and the schedule; they differ in how they wait.
-type engine interface {
-	// run opens j's connections at once, sends from j.start until j.total, and
-	// returns when nothing is out any more or ctx is done, with the number of
-	// connections that were open at some time.
-	run(ctx context.Context, j *job) int
-}
-
-// job is what an engine is given.
-type job struct {
-	request
-	schedule
-	connections int
-	dial        dialFunc
-	rec         *recorder
-}
-
-// schedule is the clock of a load: time 0 is the window's start. In a closed
-// loop a request is due when the one before it is answered, so that there is
-// nothing else in it.
-type schedule struct {
-	start time.Time // with a monotonic reading
-	total time.Duration
-}
-
-func (s schedule) now() time.Duration { return time.Since(s.start) }
-
 // newSchedule puts the window on this process's monotonic clock, so that a
 // step of the wall clock moves nothing.
-func newSchedule(w hakaru.Window) (schedule, error) {
+func newSchedule(w hakaru.Window) (job.Schedule, error) {
 	if w.WarmUp < 0 || w.Length <= 0 {
-		return schedule{}, fmt.Errorf("a window of %v after %v warm-up: want a length above 0", w.Length, w.WarmUp)
+		return job.Schedule{}, fmt.Errorf("a window of %v after %v warm-up: want a length above 0", w.Length, w.WarmUp)
 	}
 	now := time.Now()
 	start := now
 	if !w.Start.IsZero() {
 		start = now.Add(w.Start.Sub(now))
 	}
-	s := schedule{start, w.Total()}
 	if late := now.Sub(start); late > w.WarmUp+lateness {
-		return schedule{}, &LateError{Late: late, WarmUp: w.WarmUp}
+		return job.Schedule{}, &LateError{Late: late, WarmUp: w.WarmUp}
 	}
-	return s, nil
+	return job.Schedule{Start: start, WarmUp: w.WarmUp, Total: w.Total()}, nil
 }
 
-// runHTTP is HTTP on a given engine; dial is nil but in tests.
-func runHTTP(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket), e engine, dial dialFunc) (hakaru.LoadReport, error) {
+// run is HTTP on a given engine, or the one that fits; dial is nil but in tests.
+func run(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket), e job.Engine, dial job.DialFunc) (hakaru.LoadReport, error) {
 	to, err := endpoint.Parse(req.URL)
 	if err != nil {
 		return hakaru.LoadReport{}, err
 	}
-	r, err := buildRequest(req, to)
+	r, err := http1.Build(req, to)
+	if err != nil {
+		return hakaru.LoadReport{}, err
+	}
+	law, err := lawOf(req.Arrival)
 	if err != nil {
 		return hakaru.LoadReport{}, err
 	}
 	if err := ensureDescriptors(req.Connections); err != nil {
 		return hakaru.LoadReport{}, err
 	}
+	target := &job.Target{Network: to.Network, Address: to.Address, Dial: dial}
+	var resolved []string
+	if dial == nil {
+		if target, resolved, err = resolve(ctx, req, to); err != nil {
+			return hakaru.LoadReport{}, err
+		}
+	}
 	s, err := newSchedule(w)
 	if err != nil {
 		return hakaru.LoadReport{}, err
 	}
-	if dial == nil {
-		dial = newDialer(to, r.timeout)
+	name := ""
+	if e == nil {
+		if e, name, err = engineFor(req, target); err != nil {
+			return hakaru.LoadReport{}, err
+		}
 	}
+	threads := threadsFor(req, runtime.GOMAXPROCS(0))
 	cost, err := newUsage()
 	if err != nil {
 		return hakaru.LoadReport{}, err
 	}
-	j := &job{request: r, schedule: s, connections: req.Connections, dial: dial, rec: newRecorder()}
+	j := &job.Job{
+		Request: r, Schedule: s, Connections: req.Connections, Threads: threads, Law: law, Precise: req.Precise,
+		To: target, Rec: job.NewRecorder(threads, s.WarmUp, s.Total),
+	}
+	if req.Requests > 0 {
+		j.Budget = job.NewBudget(req.Requests)
+	}
 
-	sending, cancel := context.WithDeadline(ctx, s.start.Add(s.total+lastAnswers))
+	sending, cancel := context.WithDeadline(ctx, s.Start.Add(s.Total+lastAnswers))
 	opened := make(chan int, 1)
-	go func() { opened <- e.run(sending, j) }()
-	c := collector{job: j, window: w, emit: emit, cost: cost}
+	go func() { opened <- e.Run(sending, j) }()
+	c := collector{Job: j, emit: emit, cost: cost}
 	err = c.collect(ctx, opened)
 	cancel() // where collecting ended early; otherwise the engine is done
 	if !c.engineDone {
 		c.opened = <-opened
 	}
 	report, reportErr := c.report()
+	if t := report.Tally; t != nil {
+		t.Engine, t.Threads, t.Address, t.Resolved = name, threads, target.Address, resolved
+	}
 	return report, errors.Join(err, reportErr)
+}
+
+// engineFor chooses the engine for a request, by name or by what fits.
+func engineFor(req hakaru.HTTPRequest, to *job.Target) (job.Engine, string, error) {
+	switch req.Engine {
+	case "", "goroutines":
+		return goroutines.Engine{}, "goroutines", nil
+	}
+	return nil, "", fmt.Errorf("engine %q is none: want epoll or goroutines", req.Engine)
+}
+
+// threadsFor is how many threads a load is sent from: as asked for, else one for
+// each CPU, as long as each has a few connections to keep it busy.
+func threadsFor(req hakaru.HTTPRequest, cpus int) int {
+	const each = 4
+	threads := req.Threads
+	if threads <= 0 {
+		threads = min(cpus, (req.Connections+each-1)/each)
+	}
+	return max(1, min(threads, req.Connections))
+}
+
+// lawOf turns words into a law; nil stands for a closed loop.
+func lawOf(a *hakaru.Arrival) (func() arrival.Law, error) {
+	if a == nil {
+		return nil, nil
+	}
+	var err error
+	make := func() (law arrival.Law) {
+		switch a.Law {
+		case hakaru.ConstantRate:
+			law, err = arrival.Constant(a.Rate)
+		case hakaru.PoissonRate:
+			law, err = arrival.Poisson(a.Rate, a.Seed)
+		case hakaru.RampRate:
+			law, err = arrival.Ramp(a.Rate, a.To, a.Over)
+		case hakaru.StepRates:
+			list := []arrival.Step(nil)
+			for _, s := range a.Steps {
+				list = append(list, arrival.Step{Rate: s.Rate, For: s.For})
+			}
+			law, err = arrival.Steps(list...)
+		default:
+			err = fmt.Errorf("arrival law %q is none: want constant, poisson, ramp or steps", a.Law)
+		}
+		return law
+	}
+	make() // what is wrong with it shows the first time
+	return make, err
 }
 
 // collector turns what the recorder holds into buckets as time goes on.
 type collector struct {
-	*job
-	window hakaru.Window
-	emit   func(hakaru.Bucket)
-	cost   *usage
+	*job.Job
+	emit func(hakaru.Bucket)
+	cost *usage
 
-	buckets    []hakaru.Bucket
-	measured   latency.Histogram // of the measured window's whole buckets
+	whole      int               // buckets so far
+	measured   latency.Histogram // of the measured window's buckets
+	plain      latency.Histogram // the part of it that is plain
+	tally      hakaru.Tally
 	opened     int
 	engineDone bool
+	over       time.Duration // when the engine was done, where that was before the end
 }
 
 // collect returns when the last bucket is done or ctx has ended. A bucket that
 // was cut short by ctx is left out: it would be taken for a whole one.
 func (c *collector) collect(ctx context.Context, opened <-chan int) error {
-	if err := c.waitUntil(ctx, 0); err != nil {
+	if _, err := c.waitUntil(ctx, opened, 0); err != nil {
 		return err
 	}
 	if _, err := c.readCost(); err != nil { // what went before the start
 		return err
 	}
-	count := int((c.total + hakaru.BucketWidth - 1) / hakaru.BucketWidth)
-	for n := range count {
-		end := time.Duration(n+1) * hakaru.BucketWidth
-		if err := c.waitUntil(ctx, min(end, c.total)); err != nil {
+	for n := 0; ; n++ {
+		begin, end := time.Duration(n)*hakaru.BucketWidth, time.Duration(n+1)*hakaru.BucketWidth
+		over, err := c.waitUntil(ctx, opened, min(end, c.Total))
+		if err != nil {
 			return err
 		}
-		b := hakaru.Bucket{At: end - hakaru.BucketWidth}
-		var err error
+		last := over || end >= c.Total
+		b := hakaru.Bucket{At: begin}
 		if b.Counters, err = c.readCost(); err != nil {
 			return err
 		}
-		var latencies latency.Histogram
-		if n < count-1 {
-			if err := c.waitUntil(ctx, end+grace); err != nil {
+		var d job.Drained
+		if !last {
+			if last, err = c.waitUntil(ctx, opened, end+grace); err != nil {
 				return err
 			}
-			c.rec.drain(n, &b, &latencies)
-		} else {
+		}
+		if last {
 			// Nobody records any more, so that nothing is left behind.
-			c.opened, c.engineDone = <-opened, true
-			if err := ctx.Err(); err != nil {
+			if !c.engineDone {
+				c.opened, c.engineDone = <-opened, true
+			}
+			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			c.rec.drainAll(&b, &latencies)
+			c.Rec.DrainAll(&d)
+		} else {
+			c.Rec.Drain(n, &d)
 		}
-		if err := seal(&b, &latencies); err != nil {
+		if err := c.add(b, &d); err != nil || last {
 			return err
 		}
-		if b.At >= c.window.WarmUp && end <= c.total {
-			c.measured.Merge(&latencies)
+	}
+}
+
+// add seals a bucket and takes it into the tally where it is measured.
+func (c *collector) add(b hakaru.Bucket, d *job.Drained) error {
+	took := d.Latency()
+	encoded, err := took.Encode()
+	if err != nil {
+		return fmt.Errorf("bucket at %v: %w", b.At, err)
+	}
+	b.Good, b.Bad, b.Kinds, b.Latency = took.Count(), d.Bad, d.Kinds, encoded
+	c.whole++
+	if b.At >= c.WarmUp {
+		c.measured.Merge(took)
+		c.plain.Merge(&d.Plain)
+		t := &c.tally
+		t.Good += b.Good
+		t.Bad += b.Bad
+		for kind, n := range b.Kinds {
+			if t.Kinds == nil {
+				t.Kinds = map[string]uint64{}
+			}
+			t.Kinds[kind] += n
 		}
-		c.buckets = append(c.buckets, b)
-		if c.emit != nil {
-			c.emit(b)
-		}
+		c.cost.tally(t, b.Counters)
+	}
+	if c.emit != nil {
+		c.emit(b)
 	}
 	return nil
 }
@@ -232,41 +333,83 @@ func (c *collector) readCost() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(values, float64(c.rec.connects.Swap(0)), float64(c.rec.retried.Swap(0))), nil
+	return append(values, float64(c.Rec.Connects.Swap(0)), float64(c.Rec.Retried.Swap(0))), nil
 }
 
-// waitUntil waits for a time since the start.
-func (c *collector) waitUntil(ctx context.Context, at time.Duration) error {
-	return wait(ctx, at-c.now())
-}
-
-// wait returns after d, or with ctx's cause when ctx ends before.
-func wait(ctx context.Context, d time.Duration) error {
+// waitUntil waits for a time since the start; over where the engine was done
+// before.
+func (c *collector) waitUntil(ctx context.Context, opened <-chan int, at time.Duration) (over bool, err error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	if d <= 0 {
-		return nil
+	if c.engineDone {
+		return true, nil
 	}
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(max(at-c.Now(), 0))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return false, nil
+	case c.opened = <-opened:
+		c.engineDone, c.over = true, c.Now()
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		return true, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 }
 
+// report is for when the engine is done.
 func (c *collector) report() (hakaru.LoadReport, error) {
-	encoded, err := c.measured.Encode()
+	t := &c.tally
+	rest := c.Rec.Rest()
+	rest.Service.Merge(&c.plain)
+	rest.Waiting.Merge(&c.plain)
+	end := c.Total
+	if c.over > 0 {
+		end = min(end, c.over)
+	}
+	if whole := time.Duration(c.whole) * hakaru.BucketWidth; end > whole { // interrupted
+		end = whole
+	}
+	t.Took = max(end-c.WarmUp, 0)
+	t.Statuses, t.Bytes, t.Queued, t.Unsent = rest.Statuses, rest.Bytes, rest.Queued, rest.Unsent
+	if c.Law != nil {
+		t.Due = dueBetween(c.Law(), c.WarmUp, end)
+	}
+	var errs []error
+	encode := func(h *latency.Histogram) []byte {
+		b, err := h.Encode()
+		errs = append(errs, err)
+		return b
+	}
+	t.Latency, t.Service, t.Waiting = encode(&c.measured), encode(&rest.Service), encode(&rest.Waiting)
+	t.Failed, t.Connect, t.Lag = encode(&rest.Bad), encode(&rest.Connect), encode(&rest.Lag)
 	return hakaru.LoadReport{
-		Buckets: c.buckets,
 		Counters: append(c.cost.counters(),
 			hakaru.Counter{Name: hakaru.CounterConnects, Of: hakaru.OfGenerator},
 			hakaru.Counter{Name: hakaru.CounterRetried, Of: hakaru.OfGenerator}),
-		Samples:     c.rec.taken(),
-		Latency:     encoded,
+		Samples:     c.Rec.Samples(),
+		Latency:     t.Latency,
 		Connections: c.opened,
-	}, err
+		Tally:       t,
+	}, errors.Join(errs...)
+}
+
+// dueBetween counts the requests that a law makes due in from..to. Laws do not
+// decrease, so that the first request due at or after a time is found by halves;
+// a law that is not cheap to ask out of order is asked in order.
+func dueBetween(law arrival.Law, from, to time.Duration) uint64 {
+	n, before := uint64(0), uint64(0)
+	for ; ; n++ {
+		due, ok := law.At(n)
+		if !ok || due >= to {
+			return n - before
+		}
+		if due < from {
+			before = n + 1
+		}
+	}
 }

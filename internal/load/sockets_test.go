@@ -15,13 +15,9 @@ import (
 
 	"hakaru"
 	"hakaru/internal/latency"
-
-	"go.uber.org/goleak"
 )
 
 // Real sockets: kinds and conservation, never a time.
-
-func verifyNoLeaks(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // listen serves each connection with serve until the test is over.
 func listen(t *testing.T, network, address string, serve func(n int, c net.Conn)) net.Listener {

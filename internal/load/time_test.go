@@ -17,6 +17,8 @@ import (
 
 	"hakaru"
 	"hakaru/internal/latency"
+	"hakaru/internal/load/goroutines"
+	"hakaru/internal/load/job"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -75,7 +77,7 @@ func plainRequest(connections int) hakaru.HTTPRequest {
 // inBubble runs a load against p and waits for p.
 func inBubble(t *testing.T, p *pipes, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket)) hakaru.LoadReport {
 	t.Helper()
-	report, err := runHTTP(t.Context(), req, w, emit, goroutines{}, p.dial)
+	report, err := keep(t.Context(), req, w, emit, goroutines.Engine{}, p.dial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +184,8 @@ func TestWindowThatEndsWithinABucket(t *testing.T) {
 		if d := cmp.Diff([]uint64{4, 5, 3}, got); d != "" { // at 100…400, 500…900, 1000…1200
 			t.Errorf("(-want +got)\n%s", d)
 		}
-		if h, err := latency.Decode(report.Latency); err != nil || h.Count() != 5 {
-			t.Errorf("%d service times (%v), want those of the one whole bucket", h.Count(), err)
+		if h, err := latency.Decode(report.Latency); err != nil || h.Count() != 8 || report.Tally.Took != 750*time.Millisecond {
+			t.Errorf("%d service times (%v) in %v, want those of the window, the part of a bucket too", h.Count(), err, report.Tally.Took)
 		}
 	})
 }
@@ -253,12 +255,12 @@ func TestRefusedBacksOff(t *testing.T) {
 		}
 		req := plainRequest(1)
 		req.KeepAlive = false
-		report, err := runHTTP(t.Context(), req, hakaru.Window{Length: 2 * time.Second}, nil, goroutines{}, refuse)
+		report, err := keep(t.Context(), req, hakaru.Window{Length: 2 * time.Second}, nil, goroutines.Engine{}, refuse)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := uint64(0)
-		for at, pause := time.Duration(0), firstPause; at < 2*time.Second; at, pause = at+pause, min(2*pause, longPause) {
+		for at, pause := time.Duration(0), job.FirstPause; at < 2*time.Second; at, pause = at+pause, min(2*pause, job.LongPause) {
 			want++
 		}
 		good, bad := kinds(report)
@@ -268,8 +270,8 @@ func TestRefusedBacksOff(t *testing.T) {
 		if report.Connections != 0 {
 			t.Errorf("%d connections, want 0", report.Connections)
 		}
-		if len(report.Samples) != samplesPerKind || report.Samples[0].Kind != hakaru.Refused {
-			t.Errorf("samples %v, want %d of refused", report.Samples, samplesPerKind)
+		if len(report.Samples) != job.SamplesPerKind || report.Samples[0].Kind != hakaru.Refused {
+			t.Errorf("samples %v, want %d of refused", report.Samples, job.SamplesPerKind)
 		}
 	})
 }
@@ -288,7 +290,7 @@ func TestServiceComesUpLate(t *testing.T) {
 			}
 			return p.dial(ctx)
 		}
-		report, err := runHTTP(t.Context(), plainRequest(2), hakaru.Window{Length: 2 * time.Second}, nil, goroutines{}, dial)
+		report, err := keep(t.Context(), plainRequest(2), hakaru.Window{Length: 2 * time.Second}, nil, goroutines.Engine{}, dial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +325,7 @@ func TestConnectThatFailsAfterTheStart(t *testing.T) {
 			return nil, os.NewSyscallError("connect", syscall.ETIMEDOUT)
 		}
 		w := hakaru.Window{Start: time.Now().Add(700 * time.Millisecond), Length: time.Second}
-		report, err := runHTTP(t.Context(), plainRequest(1), w, nil, goroutines{}, dial)
+		report, err := keep(t.Context(), plainRequest(1), w, nil, goroutines.Engine{}, dial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,7 +357,7 @@ func TestEndOfTheWindow(t *testing.T) {
 						return err == nil
 					})
 				}}
-				report, err := runHTTP(t.Context(), plainRequest(1), hakaru.Window{Length: time.Second}, nil, goroutines{}, p.dial)
+				report, err := keep(t.Context(), plainRequest(1), hakaru.Window{Length: time.Second}, nil, goroutines.Engine{}, p.dial)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -384,7 +386,7 @@ func TestInterrupted(t *testing.T) {
 			eachRequest(c, func() bool { time.Sleep(10 * time.Millisecond); return say(c, hello) })
 		}}
 		began := time.Now()
-		report, err := runHTTP(ctx, plainRequest(4), hakaru.Window{Length: 10 * time.Second}, nil, goroutines{}, p.dial)
+		report, err := keep(ctx, plainRequest(4), hakaru.Window{Length: 10 * time.Second}, nil, goroutines.Engine{}, p.dial)
 		if !errors.Is(err, reason) {
 			t.Errorf("error %v, want %v", err, reason)
 		}

@@ -62,3 +62,14 @@ func (u *usage) read(to []float64) ([]float64, error) {
 	waited, hottest := u.threads.Look(os.Getpid())
 	return append(to, waited, hottest), nil
 }
+
+// tally adds a bucket's figures to a load's as a whole.
+func (u *usage) tally(t *hakaru.Tally, values []float64) {
+	t.CPU += values[0]
+	t.CPUs = int(values[1])
+	if u.schedstat {
+		t.Waited += values[2]
+	}
+	t.Connects += uint64(values[len(values)-2])
+	t.Retried += uint64(values[len(values)-1])
+}

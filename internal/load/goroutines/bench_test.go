@@ -1,10 +1,9 @@
-package load
+package goroutines
 
 import (
 	"bufio"
 	"context"
 	"fmt"
-	"hakaru/internal/endpoint"
 	"io"
 	"net"
 	"net/http"
@@ -16,6 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"hakaru"
+	"hakaru/internal/endpoint"
+	"hakaru/internal/http1"
+	"hakaru/internal/load/job"
+
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,7 +29,7 @@ import (
 // this test program again, so that its CPU is not in the figures. Time per
 // operation also holds the service's work; read the cpu-µs/req column.
 //
-//	go test ./internal/load -run '^$' -bench BenchmarkClient -count 5
+//	go test ./internal/load/goroutines -run '^$' -bench BenchmarkClient -count 5
 
 // serverVariable makes this program serve hello instead of testing.
 const serverVariable = "HAKARU_LOAD_BENCH_SERVER"
@@ -37,7 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	verifyNoLeaks(m)
+	goleak.VerifyTestMain(m)
 }
 
 // serveHello says its address and answers until its standard input ends.
@@ -149,27 +154,27 @@ func spread(b *testing.B, connections int, connect func(i int) (request func() e
 
 func BenchmarkClient(b *testing.B) {
 	address := startHello(b)
-	req := plainRequest(1)
+	req := hakaru.HTTPRequest{Connections: 1, KeepAlive: true}
 	req.URL = "http://" + address + "/"
 	to, err := endpoint.Parse(req.URL)
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := buildRequest(req, to)
+	r, err := http1.Build(req, to)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, connections := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("hakaru/c=%d", connections), func(b *testing.B) {
-			j := &job{request: r, schedule: schedule{start: time.Now(), total: time.Hour}, dial: newDialer(to, r.timeout), rec: newRecorder()}
+			j := &job.Job{Request: r, Schedule: job.Schedule{Start: time.Now(), Total: time.Hour}, To: &job.Target{Network: to.Network, Address: to.Address}, Rec: job.NewRecorder(1, 0, time.Hour)}
 			spread(b, connections, func(i int) (func() error, func()) {
 				w := newWorker(j, i)
-				began := w.now()
+				began := w.Now()
 				return func() error {
 					w.since.Store(int64(began))
 					began, _, _ = w.once(b.Context(), began)
 					if w.conn == nil {
-						return fmt.Errorf("the connection broke: %v", w.rec.taken())
+						return fmt.Errorf("the connection broke: %v", w.Rec.Samples())
 					}
 					return nil
 				}, w.drop
@@ -178,7 +183,7 @@ func BenchmarkClient(b *testing.B) {
 		b.Run(fmt.Sprintf("nethttp/c=%d", connections), func(b *testing.B) {
 			transport := &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}
 			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: transport, Timeout: DefaultTimeout}
+			client := &http.Client{Transport: transport, Timeout: http1.DefaultTimeout}
 			spread(b, connections, func(int) (func() error, func()) {
 				return func() error {
 					res, err := client.Get(req.URL)
@@ -193,13 +198,13 @@ func BenchmarkClient(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("floor/c=%d", connections), func(b *testing.B) {
 			spread(b, connections, func(int) (func() error, func()) {
-				c, err := newDialer(to, r.timeout)(context.Background())
+				c, err := (&job.Target{Network: to.Network, Address: to.Address}).Dialer(r.Timeout)(context.Background())
 				if err != nil {
 					b.Fatal(err)
 				}
 				buffer := make([]byte, firstBuffer)
 				return func() error {
-					if _, err := c.Write(r.bytes); err != nil {
+					if _, err := c.Write(r.Bytes); err != nil {
 						return err
 					}
 					_, err := c.Read(buffer)
@@ -209,3 +214,5 @@ func BenchmarkClient(b *testing.B) {
 		})
 	}
 }
+
+const hello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

@@ -1,4 +1,4 @@
-package load
+package http1
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ const beginning = 160
 
 // Errors of the parser. Each is wrapped with what was seen.
 var (
-	errNotHTTP = errors.New("not an HTTP answer")
-	errCutOff  = errors.New("the answer was cut off")
-	errNone    = errors.New("the connection was closed without an answer")
+	ErrNotHTTP = errors.New("not an HTTP answer")
+	ErrCutOff  = errors.New("the answer was cut off")
+	ErrNone    = errors.New("the connection was closed without an answer")
 )
 
 type parserState uint8
@@ -35,23 +35,23 @@ const (
 	isBroken
 )
 
-// parser reads one HTTP/1.x answer, in whatever pieces it arrives (RFC 9112).
+// Parser reads one HTTP/1.x answer, in whatever pieces it arrives (RFC 9112).
 // It holds no bytes but a line that was split, the beginning of the body, and
 // where a text is looked for as much of the body as could be the start of it.
 // Every engine uses it; it reads from nowhere itself.
 //
 // It is as lenient as servers need (bare LF, folded headers, a missing reason,
 // repeated equal lengths) and strict where an answer's end is at stake.
-type parser struct {
-	head   bool   // the request was HEAD: no body whatever the headers say
-	want   int    // the expected status, 0: any 2xx
-	expect []byte // looked for in the body, where set
+type Parser struct {
+	Head   bool   // the request was HEAD: no body whatever the headers say
+	Want   int    // the expected status, 0: any 2xx
+	Expect []byte // looked for in the body, where set
 
 	state     parserState
-	status    int
-	found     bool // expect was in the body
-	close     bool // the connection cannot be used again
-	got       bool // a byte of the answer has come
+	Status    int
+	Found     bool // expect was in the body
+	Close     bool // the connection cannot be used again
+	Got       bool // a byte of the answer has come
 	chunked   bool
 	otherTE   bool // a transfer coding whose end is the connection's
 	hasLength bool
@@ -63,7 +63,7 @@ type parser struct {
 
 	part  []byte // of a line that was split
 	carry []byte // end of the body so far, shorter than expect
-	begin []byte // beginning of the body, where the answer may be a bad one
+	Begin []byte // beginning of the body, where the answer may be a bad one
 	keep  bool   // it may
 	phrase
 }
@@ -74,30 +74,36 @@ type phrase struct {
 	n    int
 }
 
-func (p *phrase) set(b []byte)   { p.n = copy(p.text[:], b) }
-func (p *phrase) String() string { return string(p.text[:p.n]) }
+func (p *phrase) set(b []byte) { p.n = copy(p.text[:], b) }
 
-// reset makes p ready for the next answer and keeps its memory and what the
+// Reason is that of the status line, cut to 40 bytes; empty where there is none.
+func (p *phrase) Reason() string { return string(p.text[:p.n]) }
+
+// Remaining is how many bytes of the body, or of the chunk, are known to be still
+// to come.
+func (p *Parser) Remaining() uint64 { return p.remaining }
+
+// Reset makes p ready for the next answer and keeps its memory and what the
 // request asks for.
-func (p *parser) reset() {
-	p.state, p.status, p.found, p.close, p.got = inStatus, 0, false, false, false
+func (p *Parser) Reset() {
+	p.state, p.Status, p.Found, p.Close, p.Got = inStatus, 0, false, false, false
 	p.headBytes, p.err = 0, nil
-	p.part, p.carry, p.begin = p.part[:0], p.carry[:0], p.begin[:0]
+	p.part, p.carry, p.Begin = p.part[:0], p.carry[:0], p.Begin[:0]
 	p.n = 0
 	p.resetFraming()
 }
 
 // resetFraming forgets what a head said; also between an interim answer (1xx)
 // and the final one.
-func (p *parser) resetFraming() {
+func (p *Parser) resetFraming() {
 	p.chunked, p.otherTE, p.hasLength, p.oldHTTP, p.keepAlive, p.remaining = false, false, false, false, false, 0
 }
 
-// feed takes the next bytes and returns how many of them belong to this answer
+// Feed takes the next bytes and returns how many of them belong to this answer
 // and whether it is complete. Bytes after the end are not looked at.
-func (p *parser) feed(b []byte) (n int, done bool, err error) {
+func (p *Parser) Feed(b []byte) (n int, done bool, err error) {
 	if len(b) > 0 {
-		p.got = true
+		p.Got = true
 	}
 	for n < len(b) && p.state < isDone {
 		switch p.state {
@@ -123,30 +129,30 @@ func (p *parser) feed(b []byte) (n int, done bool, err error) {
 	return n, p.state == isDone, p.err
 }
 
-// eof says that the connection has ended: the end of an answer without a
+// EOF says that the connection has ended: the end of an answer without a
 // length, and otherwise an error.
-func (p *parser) eof() (done bool, err error) {
+func (p *Parser) EOF() (done bool, err error) {
 	switch {
 	case p.state == isDone || p.state == isBroken:
 	case p.state == inRest:
 		p.state = isDone
-	case !p.got:
-		p.fail(errNone, "")
+	case !p.Got:
+		p.fail(ErrNone, "")
 	default:
-		p.fail(errCutOff, p.where())
+		p.fail(ErrCutOff, p.where())
 	}
 	return p.state == isDone, p.err
 }
 
-// wanted reports whether the status is the expected one.
-func (p *parser) wanted() bool {
-	if p.want == 0 {
-		return p.status/100 == 2
+// Wanted reports whether the status is the expected one.
+func (p *Parser) Wanted() bool {
+	if p.Want == 0 {
+		return p.Status/100 == 2
 	}
-	return p.status == p.want
+	return p.Status == p.Want
 }
 
-func (p *parser) where() string {
+func (p *Parser) where() string {
 	switch p.state {
 	case inStatus, inHeader:
 		return "within the head"
@@ -157,8 +163,8 @@ func (p *parser) where() string {
 	}
 }
 
-func (p *parser) fail(err error, detail string) {
-	p.state, p.close = isBroken, true
+func (p *Parser) fail(err error, detail string) {
+	p.state, p.Close = isBroken, true
 	if detail == "" {
 		p.err = err
 	} else {
@@ -168,7 +174,7 @@ func (p *parser) fail(err error, detail string) {
 
 // line takes bytes up to and with the next line end, and acts on the line once
 // it is whole. It returns how many it took.
-func (p *parser) line(b []byte) int {
+func (p *Parser) line(b []byte) int {
 	end := bytes.IndexByte(b, '\n')
 	took := end + 1
 	if end < 0 {
@@ -176,7 +182,7 @@ func (p *parser) line(b []byte) int {
 	}
 	p.headBytes += took
 	if p.headBytes > maxHead {
-		p.fail(errNotHTTP, fmt.Sprintf("a head of more than %d bytes", maxHead))
+		p.fail(ErrNotHTTP, fmt.Sprintf("a head of more than %d bytes", maxHead))
 		return took
 	}
 	if end < 0 {
@@ -206,7 +212,7 @@ func (p *parser) line(b []byte) int {
 		p.chunkSize(line)
 	case inChunkEnd:
 		if len(line) != 0 {
-			p.fail(errNotHTTP, fmt.Sprintf("a chunk longer than it said: %.20q follows", line))
+			p.fail(ErrNotHTTP, fmt.Sprintf("a chunk longer than it said: %.20q follows", line))
 			break
 		}
 		p.state, p.headBytes = inChunkSize, 0
@@ -220,7 +226,7 @@ func (p *parser) line(b []byte) int {
 
 // doubt gives up on the beginning of a line that can become nothing, so that a
 // peer that says something else and then waits is an error, not a timeout.
-func (p *parser) doubt() {
+func (p *Parser) doubt() {
 	const version = "HTTP/1."
 	switch p.state {
 	case inStatus:
@@ -229,21 +235,21 @@ func (p *parser) doubt() {
 		}
 	case inChunkEnd:
 		if string(p.part) != "\r" {
-			p.fail(errNotHTTP, fmt.Sprintf("a chunk longer than it said: %.20q follows", p.part))
+			p.fail(ErrNotHTTP, fmt.Sprintf("a chunk longer than it said: %.20q follows", p.part))
 		}
 	case inChunkSize:
 		if c := p.part[0]; hexDigit(c) < 0 && c != '\r' {
-			p.fail(errNotHTTP, fmt.Sprintf("a chunk size that is none: %.20q", p.part))
+			p.fail(ErrNotHTTP, fmt.Sprintf("a chunk size that is none: %.20q", p.part))
 		}
 	}
 }
 
-func (p *parser) notHTTP(line []byte) {
-	p.fail(errNotHTTP, fmt.Sprintf("it begins %.60q", line))
+func (p *Parser) notHTTP(line []byte) {
+	p.fail(ErrNotHTTP, fmt.Sprintf("it begins %.60q", line))
 }
 
 // statusLine reads "HTTP/1.x NNN reason".
-func (p *parser) statusLine(line []byte) {
+func (p *Parser) statusLine(line []byte) {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] < '0' || line[7] > '9' || line[8] != ' ' ||
 		len(line) > 12 && line[12] != ' ' {
 		p.notHTTP(line)
@@ -261,7 +267,7 @@ func (p *parser) statusLine(line []byte) {
 		p.notHTTP(line)
 		return
 	}
-	p.status = status
+	p.Status = status
 	p.oldHTTP = line[7] == '0'
 	if len(line) > 13 {
 		p.set(line[13:])
@@ -273,13 +279,13 @@ func (p *parser) statusLine(line []byte) {
 
 // header reads one field line. Only what tells where the answer ends, and
 // whether the connection lives on, is looked at.
-func (p *parser) header(line []byte) {
+func (p *Parser) header(line []byte) {
 	if line[0] == ' ' || line[0] == '\t' {
 		return // folded (RFC 9112 §5.2): never of a field that matters here
 	}
 	colon := bytes.IndexByte(line, ':')
 	if colon <= 0 {
-		p.fail(errNotHTTP, fmt.Sprintf("a header line without a name: %.60q", line))
+		p.fail(ErrNotHTTP, fmt.Sprintf("a header line without a name: %.60q", line))
 		return
 	}
 	name := trim(line[:colon])
@@ -287,7 +293,7 @@ func (p *parser) header(line []byte) {
 	case len("connection"):
 		if equalFold(name, "connection") {
 			eachToken(line[colon+1:], func(token []byte) {
-				p.close = p.close || equalFold(token, "close")
+				p.Close = p.Close || equalFold(token, "close")
 				p.keepAlive = p.keepAlive || equalFold(token, "keep-alive")
 			})
 		}
@@ -307,45 +313,45 @@ func (p *parser) header(line []byte) {
 }
 
 // contentLength reads "5", and also "5, 5" as RFC 9110 §8.6 allows.
-func (p *parser) contentLength(value []byte) {
+func (p *Parser) contentLength(value []byte) {
 	empty := true
 	eachToken(value, func(token []byte) {
 		empty = false
 		length := uint64(0)
 		for _, c := range token {
 			if c < '0' || c > '9' || length > 1<<58 {
-				p.fail(errNotHTTP, fmt.Sprintf("content length %.40q", token))
+				p.fail(ErrNotHTTP, fmt.Sprintf("content length %.40q", token))
 				return
 			}
 			length = length*10 + uint64(c-'0')
 		}
 		if p.hasLength && length != p.remaining {
-			p.fail(errNotHTTP, fmt.Sprintf("two content lengths, %d and %d", p.remaining, length))
+			p.fail(ErrNotHTTP, fmt.Sprintf("two content lengths, %d and %d", p.remaining, length))
 			return
 		}
 		p.hasLength, p.remaining = true, length
 	})
 	if empty {
-		p.fail(errNotHTTP, "an empty content length")
+		p.fail(ErrNotHTTP, "an empty content length")
 	}
 }
 
 // headEnd decides how long the body is (RFC 9112 §6.3).
-func (p *parser) headEnd() {
-	if p.status < 200 && p.status != 101 {
+func (p *Parser) headEnd() {
+	if p.Status < 200 && p.Status != 101 {
 		p.resetFraming()
 		p.state = inStatus // an interim answer; the final one follows
 		return
 	}
-	p.keep = len(p.expect) > 0 || !p.wanted()
-	p.close = p.close || p.status == 101 || p.oldHTTP && !p.keepAlive
+	p.keep = len(p.Expect) > 0 || !p.Wanted()
+	p.Close = p.Close || p.Status == 101 || p.oldHTTP && !p.keepAlive
 	switch {
-	case p.head || p.status == 204 || p.status == 304 || p.status == 101:
+	case p.Head || p.Status == 204 || p.Status == 304 || p.Status == 101:
 		p.state = isDone
 	case p.chunked:
 		p.state, p.headBytes = inChunkSize, 0
 	case p.otherTE || !p.hasLength:
-		p.state, p.close = inRest, true
+		p.state, p.Close = inRest, true
 	case p.remaining == 0:
 		p.state = isDone
 	default:
@@ -354,7 +360,7 @@ func (p *parser) headEnd() {
 }
 
 // chunkSize reads a chunk's size line; extensions are passed over.
-func (p *parser) chunkSize(line []byte) {
+func (p *Parser) chunkSize(line []byte) {
 	size, i := uint64(0), 0
 	for ; i < len(line); i++ {
 		digit := hexDigit(line[i])
@@ -362,13 +368,13 @@ func (p *parser) chunkSize(line []byte) {
 			break
 		}
 		if size > 1<<56 {
-			p.fail(errNotHTTP, "a chunk size beyond all bounds")
+			p.fail(ErrNotHTTP, "a chunk size beyond all bounds")
 			return
 		}
 		size = size<<4 | uint64(digit)
 	}
 	if rest := trim(line[i:]); i == 0 || len(rest) > 0 && rest[0] != ';' {
-		p.fail(errNotHTTP, fmt.Sprintf("a chunk size that is none: %.20q", line))
+		p.fail(ErrNotHTTP, fmt.Sprintf("a chunk size that is none: %.20q", line))
 		return
 	}
 	if size == 0 {
@@ -380,23 +386,23 @@ func (p *parser) chunkSize(line []byte) {
 
 // body takes the next bytes of the body. Without anything to look for it does
 // nothing, and costs nothing.
-func (p *parser) body(b []byte) {
-	if p.keep && len(p.begin) < beginning {
-		p.begin = append(p.begin, b[:min(len(b), beginning-len(p.begin))]...)
+func (p *Parser) body(b []byte) {
+	if p.keep && len(p.Begin) < beginning {
+		p.Begin = append(p.Begin, b[:min(len(b), beginning-len(p.Begin))]...)
 	}
-	if len(p.expect) == 0 || p.found {
+	if len(p.Expect) == 0 || p.Found {
 		return
 	}
-	overlap := len(p.expect) - 1
+	overlap := len(p.Expect) - 1
 	if len(p.carry) > 0 { // what is looked for may lie across two pieces
 		p.carry = append(p.carry, b[:min(len(b), overlap)]...)
-		if bytes.Contains(p.carry, p.expect) {
-			p.found = true
+		if bytes.Contains(p.carry, p.Expect) {
+			p.Found = true
 			return
 		}
 	}
 	if len(b) >= overlap {
-		p.found = bytes.Contains(b, p.expect)
+		p.Found = bytes.Contains(b, p.Expect)
 		p.carry = append(p.carry[:0], b[len(b)-overlap:]...)
 		return
 	}

@@ -1,6 +1,7 @@
-package load
+package http1
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,20 +14,23 @@ import (
 	"hakaru/internal/endpoint"
 )
 
-// request is what is sent and what is expected, made ready before the start.
-type request struct {
-	bytes   []byte
-	head    bool // the method is HEAD
-	again   bool // idempotent: may be sent twice (RFC 9110 §9.2.2)
-	close   bool // one connection each
-	status  int  // expected; 0: any 2xx
-	expect  []byte
-	timeout time.Duration
+// DefaultTimeout is how long one request may take where nothing else is said.
+const DefaultTimeout = 10 * time.Second
+
+// Request is what is sent and what is expected, made ready before the start.
+type Request struct {
+	Bytes   []byte
+	Head    bool // the method is HEAD
+	Again   bool // idempotent: may be sent twice (RFC 9110 §9.2.2)
+	Close   bool // one connection each
+	Status  int  // expected; 0: any 2xx
+	Expect  []byte
+	Timeout time.Duration
 }
 
-// buildRequest writes the bytes of the one request that is sent over and over.
+// Build writes the bytes of the one request that is sent over and over.
 // All mistakes in it are reported.
-func buildRequest(req hakaru.HTTPRequest, to endpoint.Endpoint) (request, error) {
+func Build(req hakaru.HTTPRequest, to endpoint.Endpoint) (Request, error) {
 	method := req.Method
 	if method == "" {
 		method = "GET"
@@ -36,6 +40,10 @@ func buildRequest(req hakaru.HTTPRequest, to endpoint.Endpoint) (request, error)
 	if !isToken(method) {
 		mistake("method %q is none", method)
 	}
+	version := cmp.Or(req.Version, "1.1")
+	if version != "1.0" && version != "1.1" {
+		mistake("HTTP version %q: want 1.0 or 1.1", version)
+	}
 	if req.Connections < 1 {
 		mistake("%d connections: want at least 1", req.Connections)
 	}
@@ -43,7 +51,7 @@ func buildRequest(req hakaru.HTTPRequest, to endpoint.Endpoint) (request, error)
 		mistake("timeout %v: want more than 0", req.Timeout)
 	}
 
-	host, userAgent, authorized := to.Host, "hakaru", to.User == nil
+	host, userAgent, authorized, said := to.Host, "hakaru", to.User == nil, false
 	var fields strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 		value := req.Headers[name]
@@ -70,17 +78,18 @@ func buildRequest(req hakaru.HTTPRequest, to endpoint.Endpoint) (request, error)
 				mistake("header %s: say keep_alive: true or false instead", name)
 				continue
 			}
+			said = true
 		case "authorization":
 			authorized = true
 		}
 		fmt.Fprintf(&fields, "%s: %s\r\n", name, value)
 	}
 	if err := errors.Join(mistakes...); err != nil {
-		return request{}, err
+		return Request{}, err
 	}
 
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, to.URI, host)
+	fmt.Fprintf(&b, "%s %s HTTP/%s\r\nHost: %s\r\n", method, to.URI, version, host)
 	if userAgent != "" {
 		fmt.Fprintf(&b, "User-Agent: %s\r\n", userAgent)
 	}
@@ -90,8 +99,11 @@ func buildRequest(req hakaru.HTTPRequest, to endpoint.Endpoint) (request, error)
 		fmt.Fprintf(&b, "Authorization: Basic %s\r\n", base64.StdEncoding.EncodeToString([]byte(pair)))
 	}
 	b.WriteString(fields.String())
-	if !req.KeepAlive {
+	switch {
+	case !req.KeepAlive:
 		b.WriteString("Connection: close\r\n")
+	case version == "1.0" && !said:
+		b.WriteString("Connection: keep-alive\r\n")
 	}
 	if req.Body != "" || slices.Contains([]string{"POST", "PUT", "PATCH"}, method) {
 		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(req.Body))
@@ -103,14 +115,14 @@ func buildRequest(req hakaru.HTTPRequest, to endpoint.Endpoint) (request, error)
 	if timeout == 0 {
 		timeout = DefaultTimeout
 	}
-	return request{
-		bytes:   []byte(b.String()),
-		head:    method == "HEAD",
-		again:   slices.Contains([]string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"}, method),
-		close:   !req.KeepAlive,
-		status:  req.Status,
-		expect:  []byte(req.Expect),
-		timeout: timeout,
+	return Request{
+		Bytes:   []byte(b.String()),
+		Head:    method == "HEAD",
+		Again:   slices.Contains([]string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"}, method),
+		Close:   !req.KeepAlive,
+		Status:  req.Status,
+		Expect:  []byte(req.Expect),
+		Timeout: timeout,
 	}, nil
 }
 

@@ -1,4 +1,4 @@
-package load
+package http1
 
 import (
 	"bufio"
@@ -27,22 +27,22 @@ type outcome struct {
 }
 
 // parse feeds the pieces, then the end of the connection.
-func parse(p *parser, pieces ...[]byte) outcome {
-	p.reset()
+func parse(p *Parser, pieces ...[]byte) outcome {
+	p.Reset()
 	used, done, err := 0, false, error(nil)
 	for _, piece := range pieces {
 		var n int
-		n, done, err = p.feed(piece)
+		n, done, err = p.Feed(piece)
 		used += n
 		if done || err != nil {
 			break
 		}
 	}
 	if !done && err == nil {
-		done, err = p.eof()
+		done, err = p.EOF()
 	}
-	o := outcome{Status: p.status, Done: done, Close: p.close, Found: p.found, Reason: p.phrase.String(), Begin: string(p.begin), Used: used}
-	for _, kind := range []error{errNotHTTP, errCutOff, errNone} {
+	o := outcome{Status: p.Status, Done: done, Close: p.Close, Found: p.Found, Reason: p.Reason(), Begin: string(p.Begin), Used: used}
+	for _, kind := range []error{ErrNotHTTP, ErrCutOff, ErrNone} {
 		if errors.Is(err, kind) {
 			o = outcome{Err: kind.Error()} // what was read before it is of no use
 		}
@@ -51,9 +51,9 @@ func parse(p *parser, pieces ...[]byte) outcome {
 }
 
 var (
-	notHTTP = errNotHTTP.Error()
-	cutOff  = errCutOff.Error()
-	none    = errNone.Error()
+	notHTTP = ErrNotHTTP.Error()
+	cutOff  = ErrCutOff.Error()
+	none    = ErrNone.Error()
 )
 
 var answers = []struct {
@@ -142,7 +142,7 @@ var answers = []struct {
 func TestParser(t *testing.T) {
 	for _, c := range answers {
 		t.Run(c.name, func(t *testing.T) {
-			p := &parser{head: c.head, expect: []byte(c.expect)}
+			p := &Parser{Head: c.head, Expect: []byte(c.expect)}
 			if c.want.Err == "" && c.want.Used == 0 {
 				c.want.Used = len(c.text)
 			}
@@ -199,7 +199,7 @@ func TestParserAgreesWithNetHTTP(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: net/http: %v", c.name, err)
 		}
-		got := parse(&parser{head: c.head, want: 999}, []byte(c.text)) // 999: every body may be a bad one
+		got := parse(&Parser{Head: c.head, Want: 999}, []byte(c.text)) // 999: every body may be a bad one
 		if got.Status != res.StatusCode || got.Begin != string(body[:min(len(body), beginning)]) {
 			t.Errorf("%s: %d %q, net/http says %d %q", c.name, got.Status, got.Begin, res.StatusCode, body)
 		}
@@ -238,7 +238,7 @@ func TestParserFindsText(t *testing.T) {
 			}
 			b.WriteString("0\r\n\r\n")
 		}
-		got := parse(&parser{expect: expect}, split(t, b.Bytes())...)
+		got := parse(&Parser{Expect: expect}, split(t, b.Bytes())...)
 		want := outcome{Status: 200, Done: true, Reason: "OK", Begin: string(body),
 			Found: bytes.Contains(body, expect), Used: b.Len()}
 		if d := cmp.Diff(want, got); d != "" {
@@ -258,7 +258,7 @@ func FuzzParser(f *testing.F) {
 		if len(expect) > 50 || len(text) > 5000 {
 			return
 		}
-		whole := parse(&parser{head: head, expect: []byte(expect)}, text)
+		whole := parse(&Parser{Head: head, Expect: []byte(expect)}, text)
 		if whole.Done == (whole.Err != "") {
 			t.Fatalf("neither done nor an error, or both: %+v", whole)
 		}
@@ -271,10 +271,10 @@ func FuzzParser(f *testing.F) {
 			pieces = append(pieces, rest[:n])
 			rest = rest[n:]
 		}
-		if d := cmp.Diff(whole, parse(&parser{head: head, expect: []byte(expect)}, pieces...)); d != "" {
+		if d := cmp.Diff(whole, parse(&Parser{Head: head, Expect: []byte(expect)}, pieces...)); d != "" {
 			t.Fatalf("in pieces (-whole +pieces)\n%s", d)
 		}
-		if d := cmp.Diff(whole, parse(&parser{head: head, expect: []byte(expect)}, bytewise(text)...)); d != "" {
+		if d := cmp.Diff(whole, parse(&Parser{Head: head, Expect: []byte(expect)}, bytewise(text)...)); d != "" {
 			t.Fatalf("byte by byte (-whole +bytes)\n%s", d)
 		}
 	})
@@ -282,11 +282,11 @@ func FuzzParser(f *testing.F) {
 
 func BenchmarkParser(b *testing.B) {
 	text := []byte("HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 30 Nov 2026 18:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 6\r\nConnection: keep-alive\r\n\r\nhello\n")
-	var p parser
+	var p Parser
 	b.ReportAllocs()
 	for b.Loop() {
-		p.reset()
-		if _, done, err := p.feed(text); !done {
+		p.Reset()
+		if _, done, err := p.Feed(text); !done {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package load
+package goroutines
 
 import (
 	"context"
@@ -8,7 +8,8 @@ import (
 
 	"hakaru"
 	"hakaru/internal/endpoint"
-	"hakaru/internal/latency"
+	"hakaru/internal/http1"
+	"hakaru/internal/load/job"
 )
 
 // canned answers every request with the same bytes, out of memory.
@@ -24,15 +25,15 @@ func (c *canned) Close() error                { return nil }
 func cannedWorker(tb testing.TB, req hakaru.HTTPRequest, answer string) *worker {
 	tb.Helper()
 	req.Connections, req.KeepAlive = 1, true
-	r, err := buildRequest(req, endpoint.Endpoint{Host: "service.test", URI: "/"})
+	r, err := http1.Build(req, endpoint.Endpoint{Host: "service.test", URI: "/"})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return newWorker(&job{
-		request:  r,
-		schedule: schedule{start: time.Now(), total: time.Hour},
-		dial:     func(context.Context) (net.Conn, error) { return &canned{answer: []byte(answer)}, nil },
-		rec:      newRecorder(),
+	return newWorker(&job.Job{
+		Request:  r,
+		Schedule: job.Schedule{Start: time.Now(), Total: time.Hour},
+		To:       &job.Target{Dial: func(context.Context) (net.Conn, error) { return &canned{answer: []byte(answer)}, nil }},
+		Rec:      job.NewRecorder(1, 0, time.Hour),
 	}, 0)
 }
 
@@ -47,7 +48,7 @@ func TestARequestDoesNotAllocate(t *testing.T) {
 		{"chunked", hakaru.HTTPRequest{Expect: "ell"}, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"},
 	} {
 		w := cannedWorker(t, c.req, c.answer)
-		began, again := w.now(), true
+		began, again := w.Now(), true
 		request := func() {
 			w.since.Store(int64(began))
 			began, _, again = w.once(t.Context(), began)
@@ -56,17 +57,16 @@ func TestARequestDoesNotAllocate(t *testing.T) {
 		if n := testing.AllocsPerRun(1000, request); n != 0 || !again {
 			t.Errorf("%s: %g allocations per request (going on: %v), want 0", c.name, n, again)
 		}
-		var b hakaru.Bucket
-		var took latency.Histogram
-		if w.rec.drainAll(&b, &took); b.Bad != 0 || took.Count() < 1000 {
-			t.Errorf("%s: %d recorded, bad ones %v", c.name, took.Count(), b.Kinds)
+		var d job.Drained
+		if w.Rec.DrainAll(&d); d.Bad != 0 || d.Latency().Count() < 1000 {
+			t.Errorf("%s: %d recorded, bad ones %v", c.name, d.Latency().Count(), d.Kinds)
 		}
 	}
 }
 
 func BenchmarkWorker(b *testing.B) {
 	w := cannedWorker(b, hakaru.HTTPRequest{}, hello)
-	began := w.now()
+	began := w.Now()
 	b.ReportAllocs()
 	for b.Loop() {
 		w.since.Store(int64(began))

@@ -1,4 +1,8 @@
-package load
+// Package goroutines is the engine of one goroutine for each connection, over
+// net.Conn. It runs wherever Go does, and speaks TLS; it costs about what wrk costs
+// at 8 connections and more, twice that at one, where parking a goroutine weighs
+// most.
+package goroutines
 
 import (
 	"context"
@@ -9,6 +13,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hakaru/internal/http1"
+	"hakaru/internal/load/job"
 )
 
 const (
@@ -16,16 +23,10 @@ const (
 	// a body that does not fit, since a read is dearer than its bytes.
 	firstBuffer = 16 << 10
 	bodyBuffer  = 64 << 10
-
-	// The wait after a connection that could not be opened.
-	firstPause = 5 * time.Millisecond
-	longPause  = 160 * time.Millisecond
 )
 
-// goroutines is the engine of one goroutine for each connection, over net.Conn.
-// It runs wherever Go does and costs about what wrk costs at 8 connections and
-// more, twice that at one, where parking a goroutine weighs most.
-type goroutines struct{}
+// Engine is a job.Engine.
+type Engine struct{}
 
 // States of worker.since beside the time at which the request began.
 const (
@@ -35,10 +36,11 @@ const (
 
 // worker is one connection's goroutine.
 type worker struct {
-	*job
-	shard  *shard
-	parser parser
+	*job.Job
+	shard  *job.Shard
+	parser http1.Parser
 	buffer []byte
+	dial   job.DialFunc
 
 	// since is when the request that is out began, in nanoseconds since the
 	// start. The watch changes it to overdue and only then closes the
@@ -50,18 +52,22 @@ type worker struct {
 	conn     net.Conn
 	ended    bool // under changing: no new connection is wanted
 
+	sent, first time.Duration // of the request that is out; first 0: it came with the last
+	size        int           // of the answer
+
 	waited bool // conn has lain idle: the service may have closed it meanwhile
 	opened bool // a connection stood at some time
 }
 
-func (goroutines) run(ctx context.Context, j *job) int {
-	sending, cancel := context.WithDeadline(ctx, j.start.Add(j.total))
+// Run implements job.Engine.
+func (Engine) Run(ctx context.Context, j *job.Job) int {
+	sending, cancel := context.WithDeadline(ctx, j.Start.Add(j.Total))
 	defer cancel()
 	started := make(chan struct{})
-	timer := time.AfterFunc(-j.now(), func() { close(started) })
+	timer := time.AfterFunc(-j.Now(), func() { close(started) })
 	defer timer.Stop()
 
-	workers := make([]*worker, j.connections)
+	workers := make([]*worker, j.Connections)
 	var working, watching sync.WaitGroup
 	for i := range workers {
 		w := newWorker(j, i)
@@ -83,9 +89,9 @@ func (goroutines) run(ctx context.Context, j *job) int {
 	return opened
 }
 
-func newWorker(j *job, i int) *worker {
-	w := &worker{job: j, shard: j.rec.shardOf(i), buffer: make([]byte, firstBuffer)}
-	w.parser.head, w.parser.want, w.parser.expect = j.head, j.status, j.expect
+func newWorker(j *job.Job, i int) *worker {
+	w := &worker{Job: j, shard: j.Rec.Shard(i), buffer: make([]byte, firstBuffer), dial: j.To.Dialer(j.Timeout)}
+	w.parser.Head, w.parser.Want, w.parser.Expect = j.Head, j.Status, j.Expect
 	w.since.Store(idle)
 	return w
 }
@@ -93,15 +99,15 @@ func newWorker(j *job, i int) *worker {
 // watch closes connections whose request has taken too long, and all of them
 // when ctx ends. One look at all of them every twentieth of the timeout is
 // cheaper than a deadline for each request, which costs a timer each.
-func watch(ctx context.Context, j *job, workers []*worker, finished <-chan struct{}) {
-	tick := time.NewTicker(min(max(j.timeout/20, 5*time.Millisecond), time.Second))
+func watch(ctx context.Context, j *job.Job, workers []*worker, finished <-chan struct{}) {
+	tick := time.NewTicker(min(max(j.Timeout/20, 5*time.Millisecond), time.Second))
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			now := j.now()
+			now := j.Now()
 			for _, w := range workers {
-				if since := w.since.Load(); since >= 0 && now-time.Duration(since) > j.timeout {
+				if since := w.since.Load(); since >= 0 && now-time.Duration(since) > j.Timeout {
 					w.expire(since)
 				}
 			}
@@ -139,10 +145,12 @@ var errEnded = errors.New("the load has ended")
 
 // connect opens the connection.
 func (w *worker) connect(ctx context.Context) error {
+	began := time.Now()
 	conn, err := w.dial(ctx)
 	if err != nil {
 		return err
 	}
+	w.shard.Connected(time.Since(began))
 	w.changing.Lock()
 	defer w.changing.Unlock()
 	if w.ended {
@@ -150,7 +158,7 @@ func (w *worker) connect(ctx context.Context) error {
 		return errEnded
 	}
 	w.conn, w.waited, w.opened = conn, false, true
-	w.rec.connects.Add(1)
+	w.Rec.Connects.Add(1)
 	return nil
 }
 
@@ -168,7 +176,7 @@ func (w *worker) drop() {
 // run is the connection's life.
 func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 	defer w.drop()
-	if !w.close {
+	if !w.Close {
 		w.connectEarly(ctx)
 	}
 	select {
@@ -176,8 +184,8 @@ func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 	case <-ctx.Done():
 		return
 	}
-	pause := firstPause
-	for began := w.now(); began < w.total; {
+	pause := job.FirstPause
+	for began := w.Now(); began < w.Total; {
 		w.since.Store(int64(began))
 		next, connected, again := w.once(ctx, began)
 		if !again {
@@ -185,15 +193,15 @@ func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 		}
 		began = next
 		if connected {
-			pause = firstPause
+			pause = job.FirstPause
 			continue
 		}
 		w.since.Store(idle)
-		if wait(ctx, pause) != nil {
+		if job.Wait(ctx, pause) != nil {
 			break
 		}
-		pause = min(2*pause, longPause)
-		began = w.now()
+		pause = min(2*pause, job.LongPause)
+		began = w.Now()
 	}
 	w.since.Store(idle)
 }
@@ -202,19 +210,19 @@ func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 // is not counted: the service is not under load yet, and what is still wrong at
 // the start shows then. An attempt that ends in vain after the start counts.
 func (w *worker) connectEarly(ctx context.Context) {
-	for pause := firstPause; ; pause = min(2*pause, longPause) {
+	for pause := job.FirstPause; ; pause = min(2*pause, job.LongPause) {
 		err := w.connect(ctx)
 		if err == nil {
 			w.waited = true
 			return
 		}
-		if now := w.now(); now >= 0 {
-			if ctx.Err() == nil && now < w.total && !errors.Is(err, errEnded) {
-				w.fail(now, connectKind(err), err)
+		if now := w.Now(); now >= 0 {
+			if ctx.Err() == nil && now < w.Total && !errors.Is(err, errEnded) {
+				w.fail(now, now, job.ConnectKind(err), err)
 			}
 			return
 		}
-		if wait(ctx, pause) != nil {
+		if job.Wait(ctx, pause) != nil {
 			return
 		}
 	}
@@ -226,114 +234,129 @@ func (w *worker) connectEarly(ctx context.Context) {
 func (w *worker) once(ctx context.Context, began time.Duration) (now time.Duration, connected, again bool) {
 	retried := false
 	for {
-		if w.conn == nil {
+		connecting := w.conn == nil
+		if connecting {
 			if err := w.connect(ctx); err != nil {
-				now = w.now()
-				if ctx.Err() != nil || errors.Is(err, errEnded) || now >= w.total {
+				now = w.Now()
+				if ctx.Err() != nil || errors.Is(err, errEnded) || now >= w.Total {
 					return now, false, false
 				}
-				w.fail(now, connectKind(err), err)
+				w.fail(began, now, job.ConnectKind(err), err)
 				return now, false, true
 			}
 			if w.since.Load() == overdue { // while there was nothing to close
-				now = w.now()
+				now = w.Now()
 				w.drop()
-				w.fail(now, timedOut, nil)
+				w.fail(began, now, job.TimedOut, nil)
 				return now, true, true
 			}
 		}
+		w.sent, w.first = began, 0
+		if connecting { // otherwise it is sent at once
+			w.sent = w.Now()
+		}
 		err := w.exchange()
-		now = w.now()
-		inTime := now-began <= w.timeout && w.since.CompareAndSwap(int64(began), int64(now))
-		if now >= w.total || err != nil && ctx.Err() != nil {
+		now = w.Now()
+		inTime := now-began <= w.Timeout && w.since.CompareAndSwap(int64(began), int64(now))
+		if now >= w.Total || err != nil && ctx.Err() != nil {
 			return now, true, false // counts in no bucket
 		}
 		if !inTime {
 			w.drop()
-			w.fail(now, timedOut, nil)
+			w.fail(began, now, job.TimedOut, nil)
 			return now, true, true
 		}
 		if err == nil {
-			w.answered(now, now-began)
+			w.answered(began, now)
 			return now, true, true
 		}
 		lay := w.waited
 		w.drop()
-		kind := brokenKind(err)
-		if w.again && lay && !retried && !w.parser.got && (kind == closed || kind == reset) {
+		kind := job.BrokenKind(err)
+		if w.Again && lay && !retried && !w.parser.Got && (kind == job.Closed || kind == job.Reset) {
 			retried = true
-			w.rec.retried.Add(1)
+			w.Rec.Retried.Add(1)
 			w.since.Store(int64(began))
 			continue
 		}
-		w.fail(now, kind, err)
+		w.fail(began, now, kind, err)
 		return now, true, true
 	}
 }
 
 // exchange sends the request and reads its answer into the parser.
 func (w *worker) exchange() error {
-	w.parser.reset()
-	_, sendErr := w.conn.Write(w.bytes)
+	w.parser.Reset()
+	_, sendErr := w.conn.Write(w.Bytes)
 	// A service may answer and close before it has read a long body, so that
 	// an answer may be there although the send broke.
+	total := 0
 	for {
 		n, err := w.conn.Read(w.buffer)
-		if n > 0 {
-			used, done, parseErr := w.parser.feed(w.buffer[:n])
+		if total += n; n > 0 {
+			used, done, parseErr := w.parser.Feed(w.buffer[:n])
 			switch {
 			case parseErr != nil:
 				return parseErr
 			case done && used < n:
-				return fmt.Errorf("%w: %d bytes after its end", errNotHTTP, n-used)
+				return fmt.Errorf("%w: %d bytes after its end", http1.ErrNotHTTP, n-used)
 			case done:
-				w.parser.close = w.parser.close || sendErr != nil
+				w.parser.Close = w.parser.Close || sendErr != nil
+				w.size = total
 				return nil
+			}
+			if w.first == 0 {
+				w.first = w.Now()
 			}
 			w.grow()
 		}
 		if err == nil {
 			continue
 		}
-		if sendErr != nil && !w.parser.got {
+		if sendErr != nil && !w.parser.Got {
 			return sendErr
 		}
 		if !errors.Is(err, io.EOF) {
 			return err
 		}
-		_, err = w.parser.eof()
+		w.size = total
+		_, err = w.parser.EOF()
 		return err
 	}
 }
 
 // grow makes room for a body that does not fit.
 func (w *worker) grow() {
-	if len(w.buffer) < bodyBuffer && w.parser.remaining > uint64(len(w.buffer)) {
+	if len(w.buffer) < bodyBuffer && w.parser.Remaining() > uint64(len(w.buffer)) {
 		w.buffer = make([]byte, bodyBuffer)
 	}
 }
 
 // answered judges a complete answer and records it.
-func (w *worker) answered(now, took time.Duration) {
+func (w *worker) answered(began, now time.Duration) {
 	w.waited = true
-	if w.close || w.parser.close {
+	if w.Close || w.parser.Close {
 		w.drop()
 	}
-	kind := w.judge(&w.parser)
+	a := job.Answer{Due: began, Sent: w.sent, First: w.first, Done: now, Status: w.parser.Status, Bytes: w.size}
+	if a.First == 0 {
+		a.First = now
+	}
+	kind := job.Judge(&w.Request, &w.parser)
 	if kind < 0 {
-		w.shard.good(now, took)
+		w.shard.Good(&a)
 		return
 	}
-	w.shard.bad(now, kind)
-	w.rec.tell(kind, func() string { return w.words(kind, &w.parser) })
+	w.shard.Wrong(&a, kind)
+	w.Rec.Tell(kind, func() string { return job.Words(&w.Request, kind, &w.parser) })
 }
 
 // fail records a request without a usable answer.
-func (w *worker) fail(now time.Duration, kind int, err error) {
-	w.shard.bad(now, kind)
-	w.rec.tell(kind, func() string {
+func (w *worker) fail(began, now time.Duration, kind int, err error) {
+	w.shard.Failed(began, now, kind)
+	w.Rec.Tell(kind, func() string {
 		if err == nil {
-			return fmt.Sprintf("no answer within %v", w.timeout)
+			return fmt.Sprintf("no answer within %v", w.Timeout)
 		}
 		return err.Error()
 	})
