@@ -398,7 +398,7 @@ const (
 	Closed        ErrorKind = "closed" // the service closed the connection without an answer
 	TimedOut      ErrorKind = "timeout"
 	Unreachable   ErrorKind = "unreachable"
-	TLSFailed     ErrorKind = "tls" // the handshake failed, or the certificate is not good
+	TLSFailed     ErrorKind = "tls"              // the handshake failed, or the certificate is not good
 	LoadPorts     ErrorKind = "load_ports"       // the load host ran out of ports
 	LoadFiles     ErrorKind = "load_descriptors" // … of file descriptors
 	LoadOther     ErrorKind = "load_other"
