@@ -199,6 +199,24 @@ type HTTPLoad struct {
 	Status      string            `json:"status,omitempty"`      // expected; any 2xx where empty
 	Expect      string            `json:"expect,omitempty"`      // the answer's body contains it
 	KeepAlive   string            `json:"keep_alive,omitempty"`  // "true" where empty
+
+	// Rate makes the loop an open one: "2000/s" is the load itself at that rate,
+	// "70%" adds an open loop after the closed one, at this share of the baseline's
+	// capacity. Empty: there is none.
+	Rate       string   `json:"rate,omitempty"`
+	Arrival    string   `json:"arrival,omitempty"`      // "constant" where empty, "poisson"
+	Threads    string   `json:"threads,omitempty"`      // as many as connections and CPUs are good for where empty
+	Precise    string   `json:"precise,omitempty"`      // "false" where empty
+	Version    string   `json:"http_version,omitempty"` // "1.1" where empty, "1.0"
+	Engine     string   `json:"engine,omitempty"`       // the one that fits where empty
+	ConnectTo  string   `json:"connect_to,omitempty"`
+	Family     string   `json:"family,omitempty"` // "4" or "6"
+	Sources    []string `json:"sources,omitempty"`
+	Insecure   string   `json:"insecure,omitempty"` // "false" where empty
+	ServerName string   `json:"server_name,omitempty"`
+	CA         string   `json:"ca,omitempty"`
+	Cert       string   `json:"cert,omitempty"`
+	Key        string   `json:"key,omitempty"`
 }
 
 // ProgramLoad is load by an external program, as written.
@@ -260,6 +278,24 @@ type Design struct {
 	Matters   float64       `json:"matters"`          // 0.03: 3 %
 	Seed      uint64        `json:"seed"`
 	Calibrate int           `json:"calibrate"` // baseline trials before the first block
+	// Open is set where latency is measured in an open loop whose rate is a share of
+	// the baseline's capacity.
+	Open *OpenDesign `json:"open,omitempty"`
+}
+
+// OpenDesign says what the rates of open loops are settled by, and what the loops
+// cost.
+type OpenDesign struct {
+	Shares    []OpenShare   `json:"shares"`              // of each stratum that has one
+	Calibrate int           `json:"calibrate,omitempty"` // further baseline trials, in each stratum but the first
+	Takes     time.Duration `json:"takes"`               // what the open loop adds to a trial of a block
+}
+
+// OpenShare is the rate of the open loop in one stratum, as a share of the
+// baseline's capacity there.
+type OpenShare struct {
+	At    map[string]string `json:"at,omitempty"`
+	Share float64           `json:"share"`
 }
 
 // HostSpec says where one side of a trial runs.
@@ -353,9 +389,12 @@ type LoadSpec struct {
 
 // OpenSpec is the open loop by which latency is measured.
 type OpenSpec struct {
-	Arrival Arrival       `json:"arrival"`
-	WarmUp  time.Duration `json:"warm_up"`
-	Window  time.Duration `json:"window"`
+	Arrival Arrival `json:"arrival"`
+	// Share is what Arrival.Rate is of the baseline's capacity. Where the rate is
+	// still 0 it is the share of what the closed loop before it shows.
+	Share  float64       `json:"share,omitempty"`
+	WarmUp time.Duration `json:"warm_up"`
+	Window time.Duration `json:"window"`
 }
 
 // CapacitySpec asks for the highest rate that holds conditions.

@@ -124,6 +124,10 @@ type Measurement struct {
 	Of     string  `json:"of,omitempty"` // service; empty: the whole stack
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"` // "1/s", "s", "B", "ratio", "cpus", "1"
+	// Open is set on a latency of an open loop, which counts from when a request
+	// was due. One of a closed loop is shown, and never judged: a slow service
+	// slows its own load down.
+	Open bool `json:"open,omitempty"`
 }
 
 // Metric names something that is measured per trial.
@@ -224,19 +228,39 @@ type Warning struct {
 // and never averaged in.
 type Result struct {
 	Trial
-	Started      time.Time     `json:"started"`
-	Took         time.Duration `json:"took"`       // start, warm-up, window and stop together
-	StartTook    time.Duration `json:"start_took"` // from the start of the first process until the last service was ready
-	StopTook     time.Duration `json:"stop_took"`  // until nothing was left
-	WarmUp       time.Duration `json:"warm_up"`    // cut from the front of Buckets
-	Window       time.Duration `json:"window"`     // measured, after the warm-up
-	Counters     []Counter     `json:"counters,omitempty"`
-	Buckets      []Bucket      `json:"buckets,omitempty"`
-	Totals       *Totals       `json:"totals,omitempty"` // of a load program, whose answers are in no bucket
-	Measurements []Measurement `json:"measurements,omitempty"`
-	Proofs       []Proof       `json:"proofs,omitempty"`
-	Warnings     []Warning     `json:"warnings,omitempty"`
-	Void         *Void         `json:"void,omitempty"`
+	Started   time.Time     `json:"started"`
+	Took      time.Duration `json:"took"`       // start, warm-up, window and stop together
+	StartTook time.Duration `json:"start_took"` // from the start of the first process until the last service was ready
+	StopTook  time.Duration `json:"stop_took"`  // until nothing was left
+	WarmUp    time.Duration `json:"warm_up"`    // cut from the front of Buckets
+	Window    time.Duration `json:"window"`     // measured, after the warm-up
+	Counters  []Counter     `json:"counters,omitempty"`
+	Buckets   []Bucket      `json:"buckets,omitempty"`
+	Totals    *Totals       `json:"totals,omitempty"` // of a load program, whose answers are in no bucket
+	// Open is the open loop by which latency was measured; nil: there was none.
+	Open *OpenPhase `json:"open,omitempty"`
+	// Capacity is what a search for the highest rate found, which then was the load.
+	Capacity     *CapacityReport `json:"capacity,omitempty"`
+	Measurements []Measurement   `json:"measurements,omitempty"`
+	Proofs       []Proof         `json:"proofs,omitempty"`
+	Warnings     []Warning       `json:"warnings,omitempty"`
+	Void         *Void           `json:"void,omitempty"`
+}
+
+// OpenPhase is the open loop of a trial.
+type OpenPhase struct {
+	Rate  float64 `json:"rate"`            // offered, 1/s
+	Share float64 `json:"share,omitempty"` // of the baseline's capacity; 0: the rate was written
+	// Whole is set where it was all the load there was: its buckets are the trial's.
+	// Otherwise it came after the closed loop and has its own, with a clock that
+	// begins at its start.
+	Whole    bool          `json:"whole,omitempty"`
+	WarmUp   time.Duration `json:"warm_up"`
+	Window   time.Duration `json:"window"`
+	Counters []Counter     `json:"counters,omitempty"`
+	Buckets  []Bucket      `json:"buckets,omitempty"`
+	// Tally has the load as a whole; of its histograms only Service and Lag.
+	Tally *Tally `json:"tally,omitempty"`
 }
 
 // Measured returns the value of a metric of the whole stack, and whether the
@@ -337,6 +361,30 @@ type Frozen struct {
 	Blocks     int     `json:"blocks"`      // cap, per stratum; the last look
 	Noise      Noise   `json:"noise"`
 	Note       string  `json:"note,omitempty"` // where a time budget was turned into blocks: how
+	// Rates are those of the open loops that follow a share of the capacity.
+	Rates []OpenRate `json:"rates,omitempty"`
+}
+
+// OpenRate is the rate of the open loop in one stratum, the same for all variants.
+type OpenRate struct {
+	At       map[string]string `json:"at,omitempty"`
+	Rate     float64           `json:"rate"`     // 1/s
+	Share    float64           `json:"share"`    // of Capacity
+	Capacity float64           `json:"capacity"` // 1/s: the median throughput of the baseline's calibration trials there
+	Trials   int               `json:"trials"`   // that it is the median of
+}
+
+// Rate returns the rate of the open loop in a stratum; false where none is settled.
+func (f *Frozen) Rate(at map[string]string) (OpenRate, bool) {
+	if f == nil {
+		return OpenRate{}, false
+	}
+	for _, r := range f.Rates {
+		if AtKey(r.At) == AtKey(at) {
+			return r, true
+		}
+	}
+	return OpenRate{}, false
 }
 
 // Noise is what the calibration trials showed, per metric.
