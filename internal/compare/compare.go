@@ -130,8 +130,8 @@ func (s *Stratum) values(metric hakaru.Metric, pair hakaru.Pair, n int) values {
 	v := values{metric: metric, n: n}
 	var used []map[string]*hakaru.Result
 	for _, block := range s.blocks[:n] {
-		base, hasBase := block[pair.Base].Measured(metric)
-		other, hasOther := block[pair.Other].Measured(metric)
+		base, hasBase := s.figure(block[pair.Base], metric)
+		other, hasOther := s.figure(block[pair.Other], metric)
 		switch {
 		case !hasBase || !hasOther:
 			v.missing++
@@ -148,7 +148,7 @@ func (s *Stratum) values(metric hakaru.Metric, pair hakaru.Pair, n int) values {
 		arm := make([]float64, 0, len(used))
 		for _, block := range used {
 			if r := block[variant.Name]; r != nil {
-				if x, has := r.Measured(metric); has && x > 0 {
+				if x, has := s.figure(r, metric); has && x > 0 {
 					arm = append(arm, math.Log(x))
 				}
 			}
@@ -165,6 +165,30 @@ func (s *Stratum) values(metric hakaru.Metric, pair hakaru.Pair, n int) values {
 		v.arms = append(v.arms, arm)
 	}
 	return v
+}
+
+// figure is a metric of a trial as far as it may be judged: a latency only of an
+// open loop. In a closed one a slow service slows its own load down.
+func figure(r *hakaru.Result, m hakaru.Metric) (float64, bool) {
+	if Latency(m) && !openLatency(r, m) {
+		return 0, false
+	}
+	return r.Measured(m)
+}
+
+// figure is that of the goal; other metrics are shown as they are.
+func (s *Stratum) figure(r *hakaru.Result, m hakaru.Metric) (float64, bool) {
+	if m == s.ledger.exp.Goal {
+		return figure(r, m)
+	}
+	return r.Measured(m)
+}
+
+// Latency tells the metrics that are judged in an open loop only.
+func Latency(m hakaru.Metric) bool { return m == hakaru.P50 || m == hakaru.P99 }
+
+func openLatency(r *hakaru.Result, m hakaru.Metric) bool {
+	return slices.ContainsFunc(r.Measurements, func(x hakaru.Measurement) bool { return x.Metric == m && x.Of == "" && x.Open })
 }
 
 // interval is the pooled t interval below ten blocks and the exact signed-rank

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -53,7 +54,8 @@ func Freeze(exp *hakaru.Experiment, calibration []hakaru.Result) hakaru.Frozen {
 	if blocks <= 0 {
 		blocks = hakaru.DefaultBlocks
 	}
-	took, trials := meanTook(calibration)
+	first := inStratum(calibration, exp.Strata)
+	took, trials := meanTook(first)
 	var notes []string
 	if exp.Design.Budget > 0 {
 		var note string
@@ -74,8 +76,13 @@ func Freeze(exp *hakaru.Experiment, calibration []hakaru.Result) hakaru.Frozen {
 		notes = append(notes, fmt.Sprintf("%d comparisons need more than %d blocks for a signed-rank interval, so the last look is after %d",
 			f.Comparison, blocks, f.Blocks))
 	}
+	rates, without := openRates(exp, calibration)
+	if len(without) > 0 && len(calibration) > 0 {
+		notes = append(notes, fmt.Sprintf("no open loop at %s: no calibration trial there shows the baseline's capacity", strings.Join(without, ", ")))
+	}
+	f.Rates = rates
 	f.Note = strings.Join(notes, "; ")
-	f.Noise = noise(exp, calibration, f)
+	f.Noise = noise(exp, first, f)
 	f.Noise.Took, f.Noise.Trials = took, trials
 	return f
 }
@@ -91,6 +98,9 @@ func afford(exp *hakaru.Experiment, calibration []hakaru.Result, took time.Durat
 		if r.Phase == hakaru.Calibrate {
 			left -= r.Took
 		}
+	}
+	if exp.Design.Open != nil {
+		took += exp.Design.Open.Takes // which the calibration trials lack
 	}
 	round := took * time.Duration(armCount(exp)*len(exp.Strata))
 	fits := max(0, int(left/round))
@@ -110,6 +120,60 @@ func afford(exp *hakaru.Experiment, calibration []hakaru.Result, took time.Durat
 		note += fmt.Sprintf(", fewer than the %d of the first look: a verdict is unlikely", firstLooks[0])
 	}
 	return blocks, note
+}
+
+// inStratum are the calibration trials of the first stratum, which show noise and
+// time: those of the others settle rates only.
+func inStratum(calibration []hakaru.Result, strata []map[string]string) []hakaru.Result {
+	var first []hakaru.Result
+	for _, r := range calibration {
+		if len(strata) == 0 || hakaru.AtKey(r.At) == hakaru.AtKey(strata[0]) {
+			first = append(first, r)
+		}
+	}
+	return first
+}
+
+// openRates settles the rates of the open loops, each as its share of the median
+// throughput of the baseline's calibration trials in that stratum; without names
+// the strata of which none counts.
+func openRates(exp *hakaru.Experiment, calibration []hakaru.Result) (rates []hakaru.OpenRate, without []string) {
+	if exp.Design.Open == nil {
+		return nil, nil
+	}
+	for _, s := range exp.Design.Open.Shares {
+		var seen []float64
+		for i := range calibration {
+			r := &calibration[i]
+			if x, ok := r.Measured(hakaru.Throughput); ok && x > 0 && r.Void == nil && r.Phase == hakaru.Calibrate && hakaru.AtKey(r.At) == hakaru.AtKey(s.At) {
+				seen = append(seen, x)
+			}
+		}
+		if len(seen) == 0 {
+			without = append(without, cmp.Or(hakaru.AtKey(s.At), "any rate"))
+			continue
+		}
+		capacity := stats.Median(seen)
+		rates = append(rates, hakaru.OpenRate{At: s.At, Rate: Rate(capacity, s.Share), Share: s.Share, Capacity: capacity, Trials: len(seen)})
+	}
+	return rates, without
+}
+
+// Rate is a share of a capacity in three digits, so that what is printed is what is
+// sent.
+func Rate(capacity, share float64) float64 {
+	rate := capacity * share
+	if !(rate > 0) {
+		return 0
+	}
+	// Powers of ten are whole numbers, which divide without a rest in the last digit.
+	if step := math.Floor(math.Log10(rate)) - 2; step < 0 {
+		by := math.Pow(10, -step)
+		return math.Round(rate*by) / by
+	} else {
+		by := math.Pow(10, step)
+		return math.Round(rate/by) * by
+	}
 }
 
 // armCount is the number of variants that take part in a first block.
@@ -143,7 +207,7 @@ func noise(exp *hakaru.Experiment, calibration []hakaru.Result, f hakaru.Frozen)
 		var logs []float64
 		for i := range calibration {
 			r := &calibration[i]
-			if x, ok := r.Measured(metric); ok && x > 0 && r.Void == nil && r.Phase == hakaru.Calibrate {
+			if x, ok := figure(r, metric); ok && x > 0 && r.Void == nil && r.Phase == hakaru.Calibrate {
 				logs = append(logs, math.Log(x))
 			}
 		}

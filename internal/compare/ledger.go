@@ -100,6 +100,15 @@ func NewLedger(exp *hakaru.Experiment, frozen hakaru.Frozen, history []hakaru.Re
 			s.valid[r.Variant] = true
 		}
 	}
+	for _, r := range l.calibration {
+		s := l.stratum(r.At)
+		if s == nil || s == l.strata[0] || s.valid[r.Variant] {
+			continue
+		}
+		if last, state := settle(l.trials[r.Block][r.Variant]); state == Dropped {
+			s.lose(r.Variant, last)
+		}
+	}
 	return l
 }
 
@@ -307,10 +316,14 @@ func (s *Stratum) othersLost() bool {
 	})
 }
 
-// CalibrationFailed is the last attempt of a calibration trial that was void
-// every time, or nil.
+// CalibrationFailed is the last attempt of a calibration trial of the first stratum
+// that was void every time, or nil. A stratum whose own calibration shows nothing
+// has no rate for its open loop: it is closed, and the others go on.
 func (l *Ledger) CalibrationFailed() *hakaru.Result {
 	for _, r := range l.calibration {
+		if s := l.stratum(r.At); s != nil && s != l.strata[0] {
+			continue // that stratum only is lost by it
+		}
 		if last, state := settle(l.trials[r.Block][r.Variant]); state == Dropped {
 			return last
 		}

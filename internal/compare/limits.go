@@ -31,6 +31,9 @@ func Limits(exp *hakaru.Experiment, history []hakaru.Result) []hakaru.LimitResul
 			}
 		}
 		for _, limit := range exp.Limits {
+			if ConditionOf(exp, limit) {
+				continue
+			}
 			for _, v := range exp.Variants {
 				r := hakaru.LimitResult{Metric: limit.Metric, At: at, Variant: v.Name,
 					Limit: limit.Bound, Atleast: limit.AtLeast, Trials: len(trials[v.Name])}
@@ -46,13 +49,20 @@ func Limits(exp *hakaru.Experiment, history []hakaru.Result) []hakaru.LimitResul
 	return all
 }
 
+// ConditionOf reports whether a limit is what the capacity holds, where that is the
+// goal: it is judged at each rate that is tried, and not over a trial.
+func ConditionOf(exp *hakaru.Experiment, l hakaru.Limit) bool {
+	return exp.Goal == hakaru.Capacity && (Latency(l.Metric) || l.Metric == hakaru.Errors)
+}
+
 // judgeMetric takes the t interval of the logarithm over trials.
 func judgeMetric(r *hakaru.LimitResult, trials []*hakaru.Result) {
-	var logs []float64
-	for _, t := range trials {
-		if x, ok := t.Measured(r.Metric); ok && x > 0 {
-			logs = append(logs, math.Log(x))
-		}
+	logs := logsOf(trials, r.Metric, figure)
+	// A closed loop's latencies are shown where there is no other.
+	closed := false
+	if len(logs) == 0 && Latency(r.Metric) {
+		logs = logsOf(trials, r.Metric, (*hakaru.Result).Measured)
+		closed = len(logs) > 0
 	}
 	r.Trials = len(logs)
 	if len(logs) == 0 {
@@ -64,13 +74,23 @@ func judgeMetric(r *hakaru.LimitResult, trials []*hakaru.Result) {
 	if iv, ok := stats.StudentInterval(logs, limitLevel); ok {
 		r.Low, r.High = math.Exp(iv.Low), min(math.Exp(iv.High), math.MaxFloat64)
 	}
-	if r.Metric == hakaru.P50 || r.Metric == hakaru.P99 {
-		// Every load of this version is a closed loop: a slow service slows its
-		// own load down, so its quantiles are no evidence (METHOD.md §0).
-		r.Reason = "latency of a closed loop is not evidence: a limit on it needs an open loop at a fixed rate, which this version does not have"
+	if closed {
+		// A slow service slows its own load down (METHOD.md §0).
+		r.Reason = "latency of a closed loop is not evidence: a limit on it needs an open loop at a fixed rate (load.http)"
 		return
 	}
 	decide(r)
+}
+
+// logsOf are the logarithms of a metric over the trials that have it.
+func logsOf(trials []*hakaru.Result, m hakaru.Metric, of func(*hakaru.Result, hakaru.Metric) (float64, bool)) []float64 {
+	var logs []float64
+	for _, t := range trials {
+		if x, ok := of(t, m); ok && x > 0 {
+			logs = append(logs, math.Log(x))
+		}
+	}
+	return logs
 }
 
 // judgeErrors unites the t interval of the shares over trials with the exact
@@ -114,7 +134,7 @@ func answers(t *hakaru.Result) (bad, total uint64) {
 	if t.Totals != nil && t.Totals.BadUnknown {
 		return 0, 0
 	}
-	good, bad, own := measure.Answers(t)
+	good, bad, own := measure.AllAnswers(t)
 	bad -= min(own, bad)
 	return bad, good + bad
 }

@@ -143,18 +143,25 @@ func (b *builder) checkRendering() {
 		return
 	}
 	all := len(b.exp.Variants)*len(b.exp.Strata) <= render.MaxRendered
+	b.loads = make([]hakaru.LoadSpec, len(b.exp.Strata))
 	for i, v := range b.exp.Variants {
 		for j, at := range b.exp.Strata {
 			if !all && i > 0 && j > 0 {
 				continue
 			}
 			r, err := c.Rendering(v, at)
+			var load hakaru.LoadSpec
 			if err == nil {
-				_, err = r.Load()
+				load, err = r.Load()
 			}
 			if err != nil {
 				b.renderMistake(err, v)
 				continue
+			}
+			if i == 0 {
+				b.loads[j] = load
+			} else if rate(load) != rate(b.loads[j]) {
+				b.Mistake(b.loadAt("load.http.rate"), "bad-value", "load.http.rate is another one for "+v.Name+" than for "+b.exp.Variants[0].Name+": variants are compared at the same rate", "write a rate, or {name} of a level under at")
 			}
 			for _, idle := range r.Idle() {
 				name := idle.Setting.FullName()

@@ -109,6 +109,7 @@ type builder struct {
 	kinds *kind.Catalogue
 
 	services []grammar.Service // as written, in the order of exp.Services
+	loads    []hakaru.LoadSpec // of each stratum, as it is for the first variant
 	book     *variant.Book
 	varied   []string // full names of settings of factors and variants, in order
 	based    []string // those of base
@@ -133,6 +134,7 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 	b.buildLoad()
 	b.buildGoal()
 	b.buildDesign()
+	b.buildLoop()
 	b.buildProofs()
 	b.buildHosts()
 	b.buildLater()
@@ -144,6 +146,7 @@ func (b *builder) finish() (*hakaru.Experiment, error) {
 	// What a trial would need is only worth a look in a file without mistakes.
 	if len(b.Mistakes) == 0 {
 		b.checkRendering()
+		b.buildOpen()
 	}
 	if len(b.Mistakes) > 0 {
 		return nil, b.Sorted()

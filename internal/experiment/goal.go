@@ -29,9 +29,7 @@ func (b *builder) buildGoal() {
 			b.Mistake(g.At, "unknown-metric", fmt.Sprintf("goal: unknown metric %q", g.Value), hint.Name(g.Value, metrics()))
 		}
 		switch b.exp.Goal {
-		case hakaru.P50, hakaru.P99:
-			b.Later(g.At, "goal: "+g.Value+" needs an open loop, which is not built yet")
-		case hakaru.Capacity, hakaru.Cost:
+		case hakaru.Cost:
 			b.Later(g.At, "goal: "+g.Value+" is not built yet")
 		}
 		if missing := b.notTold(b.exp.Goal); missing != "" {
@@ -55,8 +53,7 @@ func (b *builder) buildGoal() {
 			b.Mistake(value.At, "bad-limit", fmt.Sprintf("limits.%s: %v", name, err), limitHint(metric, value.Value))
 			continue
 		}
-		switch metric {
-		case hakaru.Capacity, hakaru.Cost:
+		if metric == hakaru.Cost {
 			b.Later(at, "limits."+name+" is not built yet")
 		}
 		if missing := b.notTold(metric); missing != "" {
@@ -89,7 +86,7 @@ func (b *builder) notTold(m hakaru.Metric) string {
 		return "load.command does not say how many good: answers there were"
 	case m == hakaru.Errors && (!says("good") || !says("bad")):
 		return "load.command does not say how many good: and bad: answers there were"
-	case m == hakaru.P50 || m == hakaru.P99:
+	case latency(m):
 		return "load.command tells no latencies"
 	}
 	return ""

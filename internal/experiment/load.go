@@ -31,13 +31,10 @@ func (b *builder) buildLoad() {
 	if !h.URL.Set && !b.written("load.http.url") {
 		b.Mistake(b.at("load.http"), "no-url", "load.http has no url", `write url: "http://{http}/"`)
 	}
-	if strings.HasPrefix(h.URL.Value, "https://") {
-		b.Later(h.URL.At, "load.http: https is not built yet")
-	}
-	load := &hakaru.HTTPLoad{
-		URL: h.URL.Value, Method: h.Method.Value, Body: h.Body.Value, Connections: h.Connections.Value,
-		WarmUp: h.WarmUp.Value, Duration: h.Duration.Value, Timeout: h.Timeout.Value,
-		Status: h.Status.Value, Expect: h.Expect.Value, KeepAlive: h.KeepAlive.Value,
+	load := &hakaru.HTTPLoad{Sources: h.Sources.Values()}
+	texts := httpTexts(h)
+	for key, to := range render.HTTPTexts(load) {
+		*to = texts[key].Value
 	}
 	for i, name := range h.Headers.Keys {
 		if load.Headers == nil {
@@ -56,11 +53,22 @@ func (b *builder) buildLoad() {
 	}
 	b.exp.Load.HTTP = load
 	// What holds a placeholder is looked at when trials are rendered.
-	_, wrong := render.HTTP(load, func(text string) string { return text })
+	_, wrong := render.HTTP(load, b.opt.Dir, func(text string) string { return text })
 	for _, e := range wrong {
 		if key := strings.TrimPrefix(e.Path, "load.http."); !strings.Contains(e.Text, "{") && (e.Text != "" || key != "url") {
 			b.Mistake(b.valueAt(h, key, e.Path), e.Code, e.Message, e.Fix)
 		}
+	}
+}
+
+// httpTexts are the single texts that were written under load.http, by key.
+func httpTexts(h *grammar.HTTP) map[string]grammar.Text {
+	return map[string]grammar.Text{
+		"url": h.URL, "method": h.Method, "body": h.Body, "connections": h.Connections, "warm_up": h.WarmUp,
+		"duration": h.Duration, "timeout": h.Timeout, "status": h.Status, "expect": h.Expect, "keep_alive": h.KeepAlive,
+		"rate": h.Rate, "arrival": h.Arrival, "threads": h.Threads, "precise": h.Precise, "http_version": h.HTTPVersion,
+		"engine": h.Engine, "connect_to": h.ConnectTo, "family": h.Family, "insecure": h.Insecure,
+		"server_name": h.ServerName, "ca": h.CA, "cert": h.Cert, "key": h.Key,
 	}
 }
 
@@ -145,9 +153,10 @@ func (b *builder) loadAt(path string) mistake.Place {
 
 // valueAt is where the value of a key of load.http was written.
 func (b *builder) valueAt(h *grammar.HTTP, key, path string) mistake.Place {
-	values := map[string]grammar.Text{"url": h.URL, "method": h.Method, "connections": h.Connections, "warm_up": h.WarmUp,
-		"duration": h.Duration, "timeout": h.Timeout, "status": h.Status, "keep_alive": h.KeepAlive}
-	if t := values[key]; t.Set && b.at(path).Flag == "" {
+	if key == "sources" && len(h.Sources) > 0 {
+		return h.Sources[0].At
+	}
+	if t := httpTexts(h)[key]; t.Set && b.at(path).Flag == "" {
 		return t.At
 	}
 	return b.at(path)

@@ -158,11 +158,15 @@ func (b *builder) checkUse() {
 	}
 	if l := b.doc.Load; l != nil && l.HTTP != nil {
 		check(l.HTTP.URL, "load.http.url")
-		for _, t := range []struct {
-			name string
-			text grammar.Text
-		}{{"connections", l.HTTP.Connections}, {"warm_up", l.HTTP.WarmUp}, {"duration", l.HTTP.Duration}, {"timeout", l.HTTP.Timeout}, {"status", l.HTTP.Status}, {"keep_alive", l.HTTP.KeepAlive}, {"method", l.HTTP.Method}} {
-			check(t.text, "load.http."+t.name)
+		texts := httpTexts(l.HTTP)
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			// Bodies have braces of their own.
+			if !slices.Contains([]string{"url", "body", "expect"}, key) {
+				check(texts[key], "load.http."+key)
+			}
+		}
+		for _, source := range l.HTTP.Sources {
+			check(source, "load.http.sources")
 		}
 	}
 	if l := b.doc.Load; l != nil && grammar.Runs(l.Program.Value) {

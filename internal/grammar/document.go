@@ -99,6 +99,20 @@ type HTTP struct {
 	Status      Text       `json:"status,omitempty" jsonschema:"the expected status; any 2xx where it is not given"`
 	Expect      Text       `json:"expect,omitempty" jsonschema:"the answer's body contains it"`
 	KeepAlive   Text       `json:"keep_alive,omitempty" jsonschema:"true (the default) or false"`
+	Rate        Text       `json:"rate,omitempty" jsonschema:"2000/s: an open loop at that rate; 70%: an open loop after the closed one, at this share of the baseline's capacity, by which latency is judged (70% where a latency is the goal or has a limit)"`
+	Arrival     Text       `json:"arrival,omitempty" jsonschema:"when the requests of the open loop are due: constant (evenly, the default) or poisson (independently of each other)"`
+	Threads     Text       `json:"threads,omitempty" jsonschema:"threads that send; as many as connections and CPUs are good for where it is not given"`
+	Precise     Text       `json:"precise,omitempty" jsonschema:"true: the last 50 µs before a request of the open loop is due are waited for on the CPU; false where it is not given"`
+	HTTPVersion Text       `json:"http_version,omitempty" jsonschema:"1.1 (the default) or 1.0"`
+	ConnectTo   Text       `json:"connect_to,omitempty" jsonschema:"HOST:PORT or unix:PATH to connect to instead of what the URL names"`
+	Family      Text       `json:"family,omitempty" jsonschema:"4 or 6: only addresses of this family; both where it is not given"`
+	Sources     Texts      `json:"sources,omitempty" jsonschema:"local addresses to connect from, in turn"`
+	Insecure    Text       `json:"insecure,omitempty" jsonschema:"https: true: any certificate is good; false where it is not given"`
+	ServerName  Text       `json:"server_name,omitempty" jsonschema:"https: the name that is sent (SNI) and that the certificate is to be of; the URL's host where it is not given"`
+	CA          Text       `json:"ca,omitempty" jsonschema:"https: PEM file of those whose signatures count; the system's where it is not given"`
+	Cert        Text       `json:"cert,omitempty" jsonschema:"https: PEM file of the certificate that is shown to the service"`
+	Key         Text       `json:"key,omitempty" jsonschema:"https: PEM file of its key"`
+	Engine      Text       `json:"engine,omitempty" jsonschema:"epoll or goroutines; the one that fits where it is not given"`
 }
 
 // Design says how much to measure.

@@ -167,7 +167,7 @@ func (*Load) schema() (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	http.Description = "load over HTTP/1.1, closed loop"
+	http.Description = "load over HTTP/1.1: a closed loop, an open one where rate says so"
 	one, most := 1, 1
 	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{"http": http},
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}, MinProperties: &one, MaxProperties: &most}

@@ -132,7 +132,7 @@ func listKeys(t reflect.Type, path string, out *[]key) {
 		case here == "services":
 			*out = append(*out, key{"services.NAME", "map", "as service"})
 		case inner == reflect.TypeFor[Load]():
-			*out = append(*out, key{here + ".http", "map", "load over HTTP/1.1, closed loop"})
+			*out = append(*out, key{here + ".http", "map", "load over HTTP/1.1: a closed loop, an open one where rate says so"})
 			listKeys(reflect.TypeFor[HTTP](), here+".http", out)
 			for _, name := range slices.Sorted(maps.Keys(known())) {
 				k := key{here + "." + name, "map", "load by " + name}

@@ -22,6 +22,10 @@ import (
 const (
 	CPU hakaru.Metric = "cpu" // CPUs in use: CPU seconds per second
 	Bad hakaru.Metric = "bad" // answers that were not good, of every kind
+
+	// Of a trial with both loops, where p50 and p99 are those of the open one.
+	ClosedP50 hakaru.Metric = "closed_p50"
+	ClosedP99 hakaru.Metric = "closed_p99"
 )
 
 // Cut returns the buckets of the measured window: those that lie wholly within
@@ -154,6 +158,14 @@ func Window(buckets []hakaru.Bucket, counters []hakaru.Counter, services []strin
 // that counts its requests ends with the last answer.
 //
 // A program that failed has no figures of answers.
+//
+// Where there was an open loop (Result.Open), p50 and p99 are of it and count from
+// when a request was due; those of a closed loop before it are closed_p50 and
+// closed_p99. errors and bad are of the answers of both; all else is of the closed
+// loop, which answers for throughput and what a request costs.
+//
+// Where the load was a search for the capacity (Result.Capacity), many rates and an
+// overload are in the window: only the capacity and memory are figures then.
 func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 	counters := r.Counters
 	window := Cut(r.Buckets, r.WarmUp, r.Window)
@@ -162,11 +174,17 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 	}
 	seconds := (time.Duration(len(window)) * hakaru.BucketWidth).Seconds()
 
-	good, bad, own := Answers(r)
+	good, _, _ := Answers(r)
+	allGood, bad, own := AllAnswers(r)
 
 	var out []hakaru.Measurement
 	add := func(m hakaru.Metric, of string, value float64, unit string) {
 		out = append(out, hakaru.Measurement{Metric: m, Of: of, Value: value, Unit: unit})
+	}
+	if c := r.Capacity; c != nil {
+		add(hakaru.Capacity, "", c.Value, "1/s")
+		addMemory(window, counters, services, add)
+		return out
 	}
 
 	t := r.Totals
@@ -196,20 +214,52 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 	}
 
 	theirs, told := bad-min(own, bad), t == nil || !t.BadUnknown
-	if told && good+theirs > 0 {
-		add(hakaru.Errors, "", float64(theirs)/float64(good+theirs), "ratio")
+	if told && allGood+theirs > 0 {
+		add(hakaru.Errors, "", float64(theirs)/float64(allGood+theirs), "ratio")
 	}
 
-	if t != nil {
+	switch {
+	case t != nil:
 		for _, m := range []hakaru.Metric{hakaru.P50, hakaru.P99} {
 			if value, told := t.Quantiles[m]; told {
 				add(m, "", value, "s")
 			}
 		}
-	} else if h := merged(window); h != nil && h.Count() > 0 {
-		add(hakaru.P50, "", h.Quantile(0.50).Seconds(), "s")
-		add(hakaru.P99, "", h.Quantile(0.99).Seconds(), "s")
+	case r.Open == nil:
+		quantiles(window, hakaru.P50, hakaru.P99, add)
+	default:
+		open := func(m hakaru.Metric, of string, value float64, unit string) {
+			out = append(out, hakaru.Measurement{Metric: m, Of: of, Value: value, Unit: unit, Open: true})
+		}
+		if r.Open.Whole {
+			quantiles(window, hakaru.P50, hakaru.P99, open)
+		} else {
+			quantiles(Cut(r.Open.Buckets, r.Open.WarmUp, r.Open.Window), hakaru.P50, hakaru.P99, open)
+			quantiles(window, ClosedP50, ClosedP99, add)
+		}
 	}
+
+	addMemory(window, counters, services, add)
+	if t == nil || t.Took <= 0 || t.Took >= leastForCPU {
+		addCPUs(window, counters, services, seconds, add)
+	}
+	if told && (t == nil || t.Failed == "") {
+		add(Bad, "", float64(bad), "1")
+	}
+	return out
+}
+
+// quantiles gives median and 99 % quantile of a window under their names.
+func quantiles(window []hakaru.Bucket, p50, p99 hakaru.Metric, add func(hakaru.Metric, string, float64, string)) {
+	if h := merged(window); h != nil && h.Count() > 0 {
+		add(p50, "", h.Quantile(0.50).Seconds(), "s")
+		add(p99, "", h.Quantile(0.99).Seconds(), "s")
+	}
+}
+
+// addMemory says what the services had at the end of the window.
+func addMemory(window []hakaru.Bucket, counters []hakaru.Counter, services []string,
+	add func(hakaru.Metric, string, float64, string)) {
 
 	each, whole, all := perService(services, func(s string) (float64, bool) {
 		return last(window[len(window)-1:], counters, hakaru.CounterMemory, s)
@@ -220,14 +270,6 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 	for _, s := range each {
 		add(hakaru.Memory, s.of, s.value, "B")
 	}
-
-	if t == nil || t.Took <= 0 || t.Took >= leastForCPU {
-		addCPUs(window, counters, services, seconds, add)
-	}
-	if told && (t == nil || t.Failed == "") {
-		add(Bad, "", float64(bad), "1")
-	}
-	return out
 }
 
 // leastForCPU is how long a load program must have sent for the CPUs in use over
@@ -237,23 +279,39 @@ const leastForCPU = time.Second
 // Answers counts, in the measured window or of the load program's own run, good
 // answers, bad ones, and of those what the load host did wrong.
 func Answers(r *hakaru.Result) (good, bad, own uint64) {
-	count := func(g, b uint64, kinds map[string]uint64) {
-		good += g
-		bad += b
-		for kind, n := range kinds {
-			if hakaru.ErrorKind(kind).Load() {
-				own += n
-			}
-		}
-	}
 	if t := r.Totals; t != nil {
-		count(t.Good, t.Bad, t.Kinds)
-		return good, bad, own
+		return t.Good, t.Bad, ownOf(t.Kinds)
 	}
-	for _, b := range Cut(r.Buckets, r.WarmUp, r.Window) {
-		count(b.Good, b.Bad, b.Kinds)
+	return count(Cut(r.Buckets, r.WarmUp, r.Window))
+}
+
+// AllAnswers is Answers with those of an open loop after the closed one.
+func AllAnswers(r *hakaru.Result) (good, bad, own uint64) {
+	good, bad, own = Answers(r)
+	if o := r.Open; o != nil && !o.Whole {
+		g, b, w := count(Cut(o.Buckets, o.WarmUp, o.Window))
+		good, bad, own = good+g, bad+b, own+w
 	}
 	return good, bad, own
+}
+
+func count(window []hakaru.Bucket) (good, bad, own uint64) {
+	for _, b := range window {
+		good += b.Good
+		bad += b.Bad
+		own += ownOf(b.Kinds)
+	}
+	return good, bad, own
+}
+
+// ownOf counts the bad answers that are the load host's own doing.
+func ownOf(kinds map[string]uint64) (own uint64) {
+	for kind, n := range kinds {
+		if hakaru.ErrorKind(kind).Load() {
+			own += n
+		}
+	}
+	return own
 }
 
 // addCPUs says where the machine's CPUs went.

@@ -12,7 +12,7 @@ func Left(exp *hakaru.Experiment, frozen *hakaru.Frozen, history []hakaru.Result
 	if frozen == nil {
 		l := compare.NewLedger(exp, hakaru.Frozen{}, history)
 		trials := 0
-		for n := 1; n <= exp.Design.Calibrate; n++ {
+		for n := 1; n <= p.calibrations(); n++ {
 			trials += len(outstanding(l, p.calibration(n)))
 		}
 		unbound := *exp
@@ -24,7 +24,7 @@ func Left(exp *hakaru.Experiment, frozen *hakaru.Frozen, history []hakaru.Result
 	}
 	l := compare.NewLedger(exp, *frozen, history)
 	trials := 0
-	for n := exp.Design.Calibrate + 1; ; n++ {
+	for n := p.calibrations() + 1; ; n++ {
 		s := l.StratumOf(n)
 		if s == nil {
 			break

@@ -31,7 +31,7 @@ func Outline(exp *hakaru.Experiment) []hakaru.Block {
 	}
 	p := &blocks{exp: exp}
 	var all []hakaru.Block
-	for n := 1; n <= exp.Design.Calibrate; n++ {
+	for n := 1; n <= p.calibrations(); n++ {
 		all = append(all, p.calibration(n))
 	}
 	unbound := *exp
@@ -42,7 +42,7 @@ func Outline(exp *hakaru.Experiment) []hakaru.Block {
 func (p *blocks) outline(frozen hakaru.Frozen) []hakaru.Block {
 	var all []hakaru.Block
 	l := compare.NewLedger(p.exp, frozen, nil)
-	n := p.exp.Design.Calibrate
+	n := p.calibrations()
 	for round := range frozen.Blocks {
 		for _, i := range shuffled(len(l.Strata()), p.exp.Design.Seed, roundStream+uint64(round)) {
 			s := l.Strata()[i]
@@ -55,20 +55,30 @@ func (p *blocks) outline(frozen hakaru.Frozen) []hakaru.Block {
 	return all
 }
 
-// Estimate is the longest time the run takes, and its trials, if one trial takes
-// as long as trial and none is void. A budget bounds the blocks, as it will
-// after calibration. It is 0 for an experiment that New refuses.
+// Estimate is the longest time the run takes, and its trials, if a trial of a block
+// takes as long as trial and none is void; one of the calibration lacks the open
+// loop whose rate it is to settle. A budget bounds the blocks, as it will after
+// calibration. It is 0 for an experiment that New refuses.
 func Estimate(exp *hakaru.Experiment, trial time.Duration) (atMost time.Duration, trials int) {
 	if _, err := New(exp, nil); err != nil {
 		return 0, 0
 	}
-	calibration := make([]hakaru.Result, exp.Design.Calibrate)
-	for i := range calibration {
-		calibration[i] = hakaru.Result{Trial: hakaru.Trial{Phase: hakaru.Calibrate, Block: i + 1, Attempt: 1, Variant: exp.Baseline}, Took: trial}
+	short := trial
+	if open := exp.Design.Open; open != nil {
+		short = max(0, trial-open.Takes)
 	}
-	trials = exp.Design.Calibrate
-	for _, b := range (&blocks{exp: exp}).outline(compare.Freeze(exp, calibration)) {
+	p := &blocks{exp: exp}
+	var calibration []hakaru.Result
+	for n := 1; n <= p.calibrations(); n++ {
+		for _, t := range p.calibration(n).Trials {
+			calibration = append(calibration, hakaru.Result{Trial: t, Took: short})
+			atMost += short
+			trials++
+		}
+	}
+	for _, b := range p.outline(compare.Freeze(exp, calibration)) {
+		atMost += time.Duration(len(b.Trials)) * trial
 		trials += len(b.Trials)
 	}
-	return time.Duration(trials) * trial, trials
+	return atMost, trials
 }

@@ -72,7 +72,7 @@ func (p *blocks) Frozen(history []hakaru.Result) *hakaru.Frozen {
 		return p.frozen
 	}
 	l := compare.NewLedger(p.exp, hakaru.Frozen{}, history)
-	for n := 1; n <= p.exp.Design.Calibrate; n++ {
+	for n := 1; n <= p.calibrations(); n++ {
 		if len(outstanding(l, p.calibration(n))) > 0 {
 			return nil
 		}
@@ -84,10 +84,38 @@ func (p *blocks) Frozen(history []hakaru.Result) *hakaru.Frozen {
 	return &f
 }
 
-// calibration is block n ≤ Design.Calibrate: one trial of the baseline in the
-// first stratum.
+// calibrations is the number of calibration blocks.
+func (p *blocks) calibrations() int { return calibrations(p.exp) }
+
+func calibrations(exp *hakaru.Experiment) int {
+	n := exp.Design.Calibrate
+	if open := exp.Design.Open; open != nil {
+		n += open.Calibrate * len(rated(exp))
+	}
+	return n
+}
+
+// rated are the strata but the first whose open loops need the baseline's capacity.
+func rated(exp *hakaru.Experiment) []map[string]string {
+	var all []map[string]string
+	for _, s := range exp.Design.Open.Shares {
+		if hakaru.AtKey(s.At) != hakaru.AtKey(exp.Strata[0]) {
+			all = append(all, s.At)
+		}
+	}
+	return all
+}
+
+// calibration is block n ≤ calibrations: one trial of the baseline, first those of
+// the first stratum, which show the noise; then, where open loops need it, one in
+// each other stratum by turns.
 func (p *blocks) calibration(n int) hakaru.Block {
-	return block(n, hakaru.Calibrate, p.exp.Strata[0], []string{p.exp.Baseline})
+	at := p.exp.Strata[0]
+	if n > p.exp.Design.Calibrate {
+		others := rated(p.exp)
+		at = others[(n-p.exp.Design.Calibrate-1)%len(others)]
+	}
+	return block(n, hakaru.Calibrate, at, []string{p.exp.Baseline})
 }
 
 func (p *blocks) Next(history []hakaru.Result, hosts int) ([]hakaru.Block, *hakaru.Done) {
@@ -100,7 +128,7 @@ func (p *blocks) Next(history []hakaru.Result, hosts int) ([]hakaru.Block, *haka
 	}
 	l := compare.NewLedger(p.exp, *frozen, history)
 	var running []hakaru.Block
-	for n := p.exp.Design.Calibrate + 1; ; n++ {
+	for n := p.calibrations() + 1; ; n++ {
 		if text, start := l.Prevailing(); text != "" {
 			if len(running) > 0 {
 				return running, nil

@@ -83,9 +83,11 @@ func loadTexts(l hakaru.Load) []string {
 	if l.HTTP == nil {
 		return nil
 	}
-	h := l.HTTP
-	list := []string{h.URL, h.Method, h.Body, h.Connections, h.WarmUp, h.Duration, h.Timeout, h.Status, h.Expect, h.KeepAlive}
-	return append(list, slices.Collect(maps.Values(h.Headers))...)
+	list := slices.Concat(l.HTTP.Sources, slices.Collect(maps.Values(l.HTTP.Headers)))
+	for _, text := range HTTPTexts(l.HTTP) {
+		list = append(list, *text)
+	}
+	return list
 }
 
 // Usage says which services mention a placeholder; "" stands for the load and

@@ -78,7 +78,7 @@ func TestDiff(t *testing.T) {
 // All that is wrong with a load is said at once.
 func TestHTTP(t *testing.T) {
 	_, wrong := render.HTTP(&hakaru.HTTPLoad{URL: "ftp://x/", Method: "G T", Connections: "0", WarmUp: "1", Duration: "100ms", Timeout: "x", Status: "99", KeepAlive: "perhaps",
-		Headers: map[string]string{"a b": "c", "d": "e\nf"}}, func(s string) string { return s })
+		Headers: map[string]string{"a b": "c", "d": "e\nf"}}, "/srv", func(s string) string { return s })
 	var got []string
 	for _, w := range wrong {
 		if w.Message == "" || w.Code == "" {
@@ -91,7 +91,7 @@ func TestHTTP(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	spec, wrong := render.HTTP(&hakaru.HTTPLoad{URL: "http://{x}/", Method: "put", KeepAlive: "no", WarmUp: "0s", Headers: map[string]string{"A": "{x}"}}, hakaru.Names{"x": "y"}.Expand)
+	spec, wrong := render.HTTP(&hakaru.HTTPLoad{URL: "http://{x}/", Method: "put", KeepAlive: "no", WarmUp: "0s", Headers: map[string]string{"A": "{x}"}}, "/srv", hakaru.Names{"x": "y"}.Expand)
 	if len(wrong) > 0 {
 		t.Fatal(wrong)
 	}

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,6 +73,16 @@ func (w *written) truth(key string, otherwise bool) bool {
 		w.wrong(key, text, fmt.Sprintf("%q is neither true nor false", text), "")
 		return otherwise
 	}
+}
+
+// choice reads one of a few words; empty where there is none.
+func (w *written) choice(key string, words ...string) string {
+	text := w.text(key)
+	if text == "" || slices.Contains(words, text) {
+		return text
+	}
+	w.wrong(key, text, fmt.Sprintf("%q is neither %s", text, strings.Join(words, " nor ")), hint.Name(text, words))
+	return ""
 }
 
 // method reads the method of a request; empty where there is none.
