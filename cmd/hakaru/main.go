@@ -109,7 +109,7 @@ real, how large it is, and where there is not enough data to say.`,
 			root.AddCommand(c)
 		}
 	}
-	add("measure", d.runCommand(), d.tryCommand(), d.validateCommand(), d.schemaCommand())
+	add("measure", d.runCommand(), d.tryCommand(), d.loadCommand(), d.validateCommand(), d.schemaCommand())
 	add("results", d.listCommand(), d.showCommand(), d.reportCommand(), d.rmCommand())
 	serve := newServeCommand()
 	add("rest", serve)
