@@ -88,7 +88,7 @@ func (d *door) try(cmd *cobra.Command, f tryFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	spec, err := campaign.Specify(exp, hakaru.Trial{Seq: 1, Phase: hakaru.Compare, Block: 1, Attempt: 1, Variant: variant, At: at})
+	spec, err := campaign.Specify(exp, nil, hakaru.Trial{Seq: 1, Phase: hakaru.Compare, Block: 1, Attempt: 1, Variant: variant, At: at})
 	if err != nil {
 		return err
 	}

@@ -189,7 +189,7 @@ func (c *conduct) left() PlanEvent {
 	return PlanEvent{Trials: trials, PerTrial: per, Known: known, AtMost: time.Duration(trials) * per}
 }
 
-// perTrial is the mean time of a trial so far or, before there is one, what the
+// perTrial is the mean time of a trial of a block so far or, before there is one, what the
 // load takes and a guess for start and stop.
 func perTrial(exp *hakaru.Experiment, history []hakaru.Result) (mean time.Duration, known bool) {
 	var sum time.Duration
@@ -197,6 +197,9 @@ func perTrial(exp *hakaru.Experiment, history []hakaru.Result) (mean time.Durati
 	for i := range history {
 		if history[i].Void == nil {
 			sum += history[i].Took
+			if exp.Design.Open != nil && history[i].Phase == hakaru.Calibrate && history[i].Open == nil {
+				sum += exp.Design.Open.Takes // which those to come have
+			}
 			n++
 		}
 	}
@@ -216,6 +219,9 @@ func Guess(exp *hakaru.Experiment) time.Duration {
 	if err != nil {
 		return startAndStop
 	}
+	if load.Open != nil && exp.Design.Open != nil {
+		return load.WarmUp + load.Window + exp.Design.Open.Takes + startAndStop
+	}
 	return load.WarmUp + load.Window + startAndStop
 }
 
@@ -223,7 +229,7 @@ func Guess(exp *hakaru.Experiment) time.Duration {
 func (c *conduct) trial(ctx context.Context, t hakaru.Trial) error {
 	t.Run = c.Spec.Run.ID
 	t.Seq = len(c.res.History) + 1
-	spec, err := Specify(c.exp, t)
+	spec, err := Specify(c.exp, c.res.Frozen, t)
 	if err != nil {
 		return err
 	}
@@ -260,11 +266,30 @@ func (c *conduct) trial(ctx context.Context, t hakaru.Trial) error {
 	return nil
 }
 
-// Specify renders a trial.
-func Specify(exp *hakaru.Experiment, t hakaru.Trial) (trial.Spec, error) {
+// Specify renders a trial. frozen has the rate of its open loop; where it is nil,
+// as for a trial that belongs to no run, the rate is a share of what the trial's own
+// closed loop shows.
+func Specify(exp *hakaru.Experiment, frozen *hakaru.Frozen, t hakaru.Trial) (trial.Spec, error) {
 	bundle, load, asks, err := render.Trial(exp, t.Variant, t.At)
 	if err != nil {
 		return trial.Spec{}, fmt.Errorf("render variant %s: %w", t.Variant, err)
+	}
+	if open := load.Open; open != nil {
+		rate, settled := frozen.Rate(t.At)
+		switch {
+		case settled:
+			open.Arrival.Rate = rate.Rate
+		case frozen != nil || t.Phase == hakaru.Calibrate:
+			load.Open = nil // it is what calibration is to settle, or could not
+		}
+	}
+	// What is left to chance is the same for all variants of a block.
+	seed := exp.Design.Seed + uint64(t.Block)
+	if load.Open != nil {
+		load.Open.Arrival.Seed = seed
+	}
+	if load.HTTP != nil && load.HTTP.Arrival != nil {
+		load.HTTP.Arrival.Seed = seed
 	}
 	bundle.Run, bundle.Trial = t.Run, t
 	return trial.Spec{

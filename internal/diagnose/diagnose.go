@@ -37,6 +37,10 @@ const (
 	throttledVoid    = 0.01 // of the window, summed over the service's CPUs
 	stolenWarn       = 0.05 // of the machine
 	cutWarn          = 0.01 // requests that a program was cut in, of its answers
+	lateVoid         = 0.10 // the generator's own lag in an open loop, of the latency there
+	achievedLeast    = 0.99 // of the rate of an open loop
+	queuedWarn       = 0.01 // of its requests, which waited for a connection
+	answersForP99    = 1000 // ten of them are above it
 )
 
 // Facts is what is known of one trial.
@@ -49,28 +53,66 @@ type Facts struct {
 	Shared      bool                // generator and service may use the same CPUs
 	Program     *hakaru.ProgramSpec // that sent the load; nil: hakaru did
 	Services    []string            // that took part
+	Open        OpenFacts           // of the open loop after the closed one, where there was one
+}
+
+// OpenFacts is what is known of the second load of a trial.
+type OpenFacts struct {
+	Connections int
+	Samples     []hakaru.Sample
+	Ended       []hakaru.Exit
 }
 
 // Void says why the trial does not count, or nil.
 func Void(f Facts) *hakaru.Void {
-	for _, rule := range []func(view) *hakaru.Void{
-		died, proofFailed, loadErrors, wrongAnswers, unwatched, acceptQueue, throttled, others, programFailed, nothingCompleted, generator,
-	} {
-		if void := rule(see(f)); void != nil {
-			return void
+	for _, v := range views(f) {
+		for _, rule := range v.rules() {
+			if void := rule(v); void != nil {
+				if v.after {
+					void.Evidence = v.during() + ", " + void.Evidence
+				}
+				return void
+			}
 		}
 	}
 	return nil
 }
 
+// rules are those that say something about a load, in the order in which they are
+// asked.
+func (v view) rules() []func(view) *hakaru.Void {
+	first := []func(view) *hakaru.Void{died, proofFailed, loadErrors, wrongAnswers, unwatched, acceptQueue, throttled, others}
+	switch {
+	case v.Result.Capacity != nil:
+		// Rates that are too much are part of the search, and its steps judge the
+		// generator.
+		return []func(view) *hakaru.Void{died, proofFailed, wrongAnswers, unwatched, acceptQueue, throttled, others, nothingCompleted, searched}
+	case v.open != nil:
+		return append(first, nothingCompleted, late)
+	}
+	return append(first, programFailed, nothingCompleted, generator)
+}
+
 // Warnings lists what there is to doubt about a trial, void or not.
 func Warnings(f Facts) []hakaru.Warning {
-	v := see(f)
 	var warnings []hakaru.Warning
-	warn := func(code, format string, args ...any) {
-		warnings = append(warnings, hakaru.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	for _, v := range views(f) {
+		v.doubts(func(code, format string, args ...any) {
+			message := fmt.Sprintf(format, args...)
+			if v.after {
+				message = v.during() + ", " + message
+			}
+			warnings = append(warnings, hakaru.Warning{Code: code, Message: message})
+		})
 	}
-	if share, _ := v.generatorShare(); share >= generatorNear {
+	return warnings
+}
+
+// doubts warns of what is to doubt about one load.
+func (v view) doubts(warn func(code, format string, args ...any)) {
+	// In an open loop the lag says how late the generator was, and a precise one
+	// waits on its CPU.
+	if share, _ := v.generatorShare(); share >= generatorNear && v.closed() {
 		unknown := ""
 		if !v.watched {
 			unknown = ", and whether the service was at its own is not known"
@@ -88,7 +130,7 @@ func Warnings(f Facts) []hakaru.Warning {
 		// answer in every trial, which no spread between trials tells of.
 		warn("few_answers", "only %d answers came in the measured window, so that one more or less is %s: measure longer", v.good, unit.Share(1/float64(v.good)))
 	}
-	if f.Shared {
+	if v.Shared {
 		if share := v.machineShare(v.service().cpu + v.cpu(hakaru.OfGenerator)); share > sharedWarn {
 			warn("shared_cpus", "service and load generator shared CPUs that were %s busy with them: they slowed each other down (pin them apart with hosts: or measure CPU time per request)", unit.Share(share))
 		}
@@ -96,7 +138,7 @@ func Warnings(f Facts) []hakaru.Warning {
 	if share := v.machineShare(v.total(hakaru.CounterStolen, hakaru.OfHost)); share > stolenWarn {
 		warn("stolen_cpu", "the hypervisor took %s of the CPU time", unit.Share(share))
 	}
-	if bad := v.serviceErrors(); bad > 0 {
+	if bad := v.serviceErrors(); bad > 0 && v.Result.Capacity == nil {
 		which := ""
 		if len(v.kinds) > 0 {
 			which = " (" + kinds(v.kinds) + ")"
@@ -107,7 +149,8 @@ func Warnings(f Facts) []hakaru.Warning {
 	if little, ok := v.little(); ok && little < 0.9 {
 		warn("generator_slow", "only %s of the connections had a request under way at a time (Little's law): the generator was late in sending", unit.Share(little))
 	}
-	return warnings
+	v.openDoubts(warn)
+	v.searchDoubts(warn)
 }
 
 // view is Facts with the sums over the measured window that rules ask for.
@@ -121,6 +164,30 @@ type view struct {
 	services []string
 	watched  bool    // the CPU time of every service was read
 	cpus     float64 // of the machine
+	open     *hakaru.OpenPhase
+	after    bool // a closed one
+}
+
+// closed reports whether the load was a closed loop at one load.
+func (v view) closed() bool { return v.open == nil && v.Result.Capacity == nil }
+
+// views are the loads of a trial: the first, and the open loop after it.
+func views(f Facts) []view {
+	first := see(f)
+	o := f.Result.Open
+	if o == nil {
+		return []view{first}
+	}
+	if o.Whole {
+		first.open = o
+		return []view{first}
+	}
+	r := *f.Result
+	r.Buckets, r.Counters, r.WarmUp, r.Window, r.Totals = o.Buckets, o.Counters, o.WarmUp, o.Window, nil
+	f.Result, f.Connections, f.Samples, f.Ended = &r, f.Open.Connections, f.Open.Samples, f.Open.Ended
+	second := see(f)
+	second.open, second.after = o, true
+	return []view{first, second}
 }
 
 func see(f Facts) view {
@@ -261,6 +328,9 @@ func (v view) serviceErrors() uint64 {
 // little is the mean number of requests under way, over the connections
 // (Little's law, L = λ·W); 1 in a closed loop that never waits to send.
 func (v view) little() (float64, bool) {
+	if !v.closed() {
+		return 0, false
+	}
 	mean, ok := measure.MeanLatency(v.Result.Buckets, v.Result.WarmUp, v.Result.Window)
 	if !ok || v.Connections == 0 || v.seconds == 0 || v.serviceErrors() > 0 {
 		return 0, false

@@ -179,6 +179,7 @@ func (l *Local) Load(ctx context.Context, place hakaru.Place, spec hakaru.LoadSp
 	request := *spec.HTTP
 	request.URL = place.Names.Expand(request.URL)
 	request.Body = place.Names.Expand(request.Body)
+	request.ConnectTo = place.Names.Expand(request.ConnectTo)
 	request.Headers = make(map[string]string, len(spec.HTTP.Headers))
 	for name, value := range spec.HTTP.Headers {
 		request.Headers[name] = place.Names.Expand(value)

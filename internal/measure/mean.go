@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/latency"
 )
 
 // MeanLatency is the mean latency of the good answers in the measured window;
@@ -14,4 +15,11 @@ func MeanLatency(buckets []hakaru.Bucket, warmUp, length time.Duration) (time.Du
 		return 0, false
 	}
 	return all.Mean(), true
+}
+
+// Latencies are those of the good answers in the measured window, as a whole; false
+// where there is none.
+func Latencies(buckets []hakaru.Bucket, warmUp, length time.Duration) (*latency.Histogram, bool) {
+	all := merged(Cut(buckets, warmUp, length))
+	return all, all != nil && all.Count() > 0
 }

@@ -26,11 +26,10 @@ func (s *Store) Append(ctx context.Context, id string, r hakaru.Result, outputs 
 	r.Run = id
 	var buckets []byte
 	var err error
-	if len(r.Buckets) > 0 {
-		if buckets, err = packJSON(r.Buckets); err != nil {
+	if all := withOpen(&r); len(all) > 0 {
+		if buckets, err = packJSON(all); err != nil {
 			return fmt.Errorf("store %s: %w", what, err)
 		}
-		r.Buckets = nil
 	}
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -73,6 +72,34 @@ func (s *Store) Append(ctx context.Context, id string, r hakaru.Result, outputs 
 	return explain(doing, s.path, tx.Commit())
 }
 
+// withOpen takes the buckets out of a result: those of the load, and behind them
+// those of the open loop after it, whose clock begins anew.
+func withOpen(r *hakaru.Result) []hakaru.Bucket {
+	all := r.Buckets
+	r.Buckets = nil
+	if r.Open != nil && len(r.Open.Buckets) > 0 {
+		open := *r.Open // the caller's stays as it is
+		all = append(all[:len(all):len(all)], open.Buckets...)
+		open.Buckets = nil
+		r.Open = &open
+	}
+	return all
+}
+
+// putBuckets puts back what withOpen took out.
+func putBuckets(r *hakaru.Result, all []hakaru.Bucket) {
+	r.Buckets = all
+	if r.Open == nil {
+		return
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].At < all[i-1].At {
+			r.Buckets, r.Open.Buckets = all[:i:i], all[i:]
+			return
+		}
+	}
+}
+
 // row is a trial as it is read.
 type row struct {
 	body    string
@@ -87,7 +114,12 @@ func (w row) result() (hakaru.Result, error) {
 	if w.buckets == nil {
 		return r, nil
 	}
-	return r, unpackJSON(w.buckets, &r.Buckets)
+	var all []hakaru.Bucket
+	if err := unpackJSON(w.buckets, &all); err != nil {
+		return r, err
+	}
+	putBuckets(&r, all)
+	return r, nil
 }
 
 // History returns all trials of a run, buckets included, in order of Seq.

@@ -1,5 +1,6 @@
 // Package trial runs one trial through two hosts: up, prove, warm up, load while
-// watching, prove, down, and says what was measured and whether it counts.
+// watching, once more in an open loop where latency is measured, prove, down, and
+// says what was measured and whether it counts.
 //
 // It takes a rendered trial and gives a hakaru.Result. Everything that goes
 // wrong with the service or its surroundings is a void Result, kept and shown;
@@ -22,6 +23,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hakaru"
+	"hakaru/internal/compare"
 	"hakaru/internal/diagnose"
 	"hakaru/internal/host"
 	"hakaru/internal/link"
@@ -59,6 +61,8 @@ const (
 	Starting  Stage = "starting"
 	WarmingUp Stage = "warm-up"
 	Measuring Stage = "measuring"
+	OpenLoop  Stage = "open loop" // after the closed one
+	Searching Stage = "searching" // for the capacity
 	Stopping  Stage = "stopping"
 )
 
@@ -164,7 +168,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	defer cancel()
 	left, downErr := service.Down(downCtx, place)
 	r.StopTook = left.Took
-	out.Outputs, out.Exits, out.Samples = left.Outputs, left.Exits, seen.report.Samples
+	out.Outputs, out.Exits, out.Samples = left.Outputs, left.Exits, slices.Concat(seen.report.Samples, seen.open.report.Samples)
 	if seen.report.Output != "" {
 		out.Outputs = append(out.Outputs, hakaru.Output{Service: hakaru.OfLoad, Text: seen.report.Output})
 	}
@@ -192,11 +196,7 @@ func Run(ctx context.Context, spec Spec, service, load host.Host, sight Sight) (
 	}
 
 	r.Measurements = measure.Result(r, services(spec.Bundle))
-	facts := diagnose.Facts{
-		Result: r, Goal: spec.Goal, Connections: seen.report.Connections,
-		Samples: seen.report.Samples, Ended: seen.watched.Ended, Shared: spec.Shared,
-		Program: spec.Load.Program, Services: services(spec.Bundle),
-	}
+	facts := seen.facts(spec, r)
 	r.Void = diagnose.Void(facts)
 	r.Warnings = append(r.Warnings, diagnose.Warnings(facts)...)
 	return out, nil
@@ -212,8 +212,24 @@ func lost(out Outcome, err error) (Outcome, error) {
 
 // sighting is what came back from both hosts.
 type sighting struct {
+	loop
+	open loop // after it, where latency is measured there
+}
+
+// loop is one load with what was seen of the services meanwhile.
+type loop struct {
 	report  hakaru.LoadReport
 	watched hakaru.Watched
+}
+
+// facts are what a trial is judged by, as far as it has come.
+func (s sighting) facts(spec Spec, r *hakaru.Result) diagnose.Facts {
+	return diagnose.Facts{
+		Result: r, Goal: spec.Goal, Connections: s.report.Connections,
+		Samples: s.report.Samples, Ended: s.watched.Ended, Shared: spec.Shared,
+		Program: spec.Load.Program, Services: services(spec.Bundle),
+		Open: diagnose.OpenFacts{Connections: s.open.report.Connections, Samples: s.open.report.Samples, Ended: s.open.watched.Ended},
+	}
 }
 
 // measured does what lies between up and down.
@@ -287,6 +303,10 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 		}
 		stage(WarmingUp)
 		measuring := false
+		begin := Measuring
+		if spec.Load.Capacity != nil {
+			begin = Searching
+		}
 		seen.report, err = load.Load(groupCtx, place, spec.Load, window, func(b hakaru.Bucket) {
 			begins := b.At+hakaru.BucketWidth >= spec.Load.WarmUp
 			if spec.Load.Program != nil {
@@ -294,14 +314,14 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 			}
 			if begins && !measuring {
 				measuring = true
-				stage(Measuring)
+				stage(begin)
 				if spec.Load.Program != nil {
 					sending <- b.At
 				}
 			}
 			sight.Bucket(b)
 		})
-		if spec.Load.Program != nil {
+		if spec.Load.Program != nil || spec.Load.Capacity != nil {
 			loaded()
 		}
 		return err
@@ -333,13 +353,113 @@ func measured(ctx context.Context, spec Spec, service, load host.Host, place hak
 	}
 	r.Warnings = append(r.Warnings, seen.watched.Warnings...)
 	r.Warnings = append(r.Warnings, seen.report.Warnings...)
-	join(r, seen)
-	if r.Totals = seen.report.Totals; spec.Load.Program != nil {
+	r.Buckets, r.Counters = seen.loop.join()
+	switch r.Totals = seen.report.Totals; {
+	case spec.Load.Program != nil:
 		// What was measured, in whole buckets; the warm-up took its moment more.
 		r.WarmUp = seen.report.Begun
 		r.Window = time.Duration(len(r.Buckets))*hakaru.BucketWidth - r.WarmUp
+	case spec.Load.Capacity != nil:
+		searched(r, seen)
+	case spec.Load.HTTP != nil && spec.Load.HTTP.Arrival != nil:
+		r.Open = &hakaru.OpenPhase{
+			Rate: spec.Load.HTTP.Arrival.Rate, Whole: true, WarmUp: r.WarmUp, Window: r.Window, Tally: kept(seen.report.Tally),
+		}
+	}
+	if spec.Load.Open != nil && spec.Load.HTTP != nil && diagnose.Void(seen.facts(spec, r)) == nil {
+		var err error
+		if seen.open, err = openLoop(ctx, spec, service, load, place, sight, r); err != nil {
+			return seen, err
+		}
 	}
 	return seen, prove(ctx, hakaru.AtEnd)
+}
+
+// searched takes over what a search for the capacity found. It ends by itself, and
+// whoever watched may have ended one sample before the load.
+func searched(r *hakaru.Result, seen sighting) {
+	if n := len(seen.watched.Buckets); n > 0 && len(r.Buckets) == n+1 {
+		r.Buckets = r.Buckets[:n]
+	}
+	r.Window = max(0, time.Duration(len(r.Buckets))*hakaru.BucketWidth-r.WarmUp)
+	if found := seen.report.Capacity; found != nil {
+		c := *found
+		c.Steps = slices.Clone(found.Steps)
+		for i := range c.Steps {
+			c.Steps[i].Latency = nil // as the buckets have it
+		}
+		r.Capacity = &c
+	}
+}
+
+// kept are the sums of an open loop that its buckets do not have.
+func kept(t *hakaru.Tally) *hakaru.Tally {
+	if t == nil {
+		return nil
+	}
+	k := *t
+	k.Latency, k.Waiting, k.Failed, k.Connect = nil, nil, nil, nil
+	return &k
+}
+
+// openLoop sends the same request once more in an open loop, to the same place and
+// watched as well.
+func openLoop(ctx context.Context, spec Spec, service, load host.Host, place hakaru.Place, sight Sight, r *hakaru.Result) (loop, error) {
+	var seen loop
+	open := *spec.Load.Open
+	if open.Arrival.Rate == 0 { // not settled: by what the closed loop just showed
+		throughput, _ := measuredThroughput(r)
+		open.Arrival.Rate = compare.Rate(throughput, open.Share)
+	}
+	if open.Arrival.Rate <= 0 {
+		return seen, nil
+	}
+	open.WarmUp, open.Window = wholeBuckets(open.WarmUp), wholeBuckets(open.Window)
+	request := *spec.Load.HTTP
+	request.Arrival = &open.Arrival
+	window := hakaru.Window{Start: time.Now().Add(lead(request.Connections)), WarmUp: open.WarmUp, Length: open.Window}
+
+	sight.Stage(OpenLoop)
+	group, groupCtx := errgroup.WithContext(ctx)
+	begun := make(chan struct{})
+	group.Go(func() (err error) {
+		var once sync.Once
+		seen.watched, err = service.Watch(groupCtx, place, window, func() { once.Do(func() { close(begun) }) })
+		if err == nil { // otherwise groupCtx ends, and no load is to begin
+			once.Do(func() { close(begun) })
+		}
+		return err
+	})
+	group.Go(func() (err error) {
+		select {
+		case <-begun:
+		case <-groupCtx.Done():
+			return groupCtx.Err()
+		}
+		sends := hakaru.LoadSpec{HTTP: &request, WarmUp: open.WarmUp, Window: open.Window}
+		seen.report, err = load.Load(groupCtx, place, sends, window, sight.Bucket)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return seen, err
+	}
+	r.Warnings = append(r.Warnings, seen.watched.Warnings...)
+	r.Warnings = append(r.Warnings, seen.report.Warnings...)
+	r.Open = &hakaru.OpenPhase{
+		Rate: open.Arrival.Rate, Share: open.Share, WarmUp: open.WarmUp, Window: open.Window, Tally: kept(seen.report.Tally),
+	}
+	r.Open.Buckets, r.Open.Counters = seen.join()
+	return seen, nil
+}
+
+// measuredThroughput is that of the closed loop, before all figures are made.
+func measuredThroughput(r *hakaru.Result) (float64, bool) {
+	for _, m := range measure.Result(r, nil) {
+		if m.Metric == hakaru.Throughput {
+			return m.Value, true
+		}
+	}
+	return 0, false
 }
 
 // unseen notes for the settings that show under load only that the load was over
@@ -364,12 +484,12 @@ func unseen(r *hakaru.Result, asks []hakaru.Ask, sight Sight) {
 // join puts the counters of both hosts beside each other in the load's buckets.
 // A bucket that the watch did not see keeps the load's columns only: what was
 // not watched is missing, not 0.
-func join(r *hakaru.Result, seen sighting) {
-	r.Buckets = seen.report.Buckets
-	r.Counters = slices.Concat(seen.report.Counters, seen.watched.Counters)
-	for i := range min(len(r.Buckets), len(seen.watched.Buckets)) {
-		r.Buckets[i].Counters = slices.Concat(r.Buckets[i].Counters, seen.watched.Buckets[i])
+func (l loop) join() ([]hakaru.Bucket, []hakaru.Counter) {
+	buckets := l.report.Buckets
+	for i := range min(len(buckets), len(l.watched.Buckets)) {
+		buckets[i].Counters = slices.Concat(buckets[i].Counters, l.watched.Buckets[i])
 	}
+	return buckets, slices.Concat(l.report.Counters, l.watched.Counters)
 }
 
 // services lists the names of the bundle's services.
