@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"time"
 
@@ -102,6 +103,41 @@ func (h *Histogram) Max() time.Duration {
 		return 0
 	}
 	return min(time.Duration(h.h.Max()), Highest)
+}
+
+// StdDev is the standard deviation, from the middle of each cell. 0 where nothing
+// was recorded.
+func (h *Histogram) StdDev() time.Duration {
+	if h.h == nil || h.h.TotalCount() == 0 {
+		return 0
+	}
+	return time.Duration(math.Round(h.h.StdDev()))
+}
+
+// Cells goes through the cells that hold anything, from the lowest: the middle of
+// each, which is exact to the layout's three digits, and its count.
+func (h *Histogram) Cells() iter.Seq2[time.Duration, uint64] {
+	return func(yield func(time.Duration, uint64) bool) {
+		if h.Count() == 0 {
+			return
+		}
+		for _, c := range h.h.Distribution() {
+			if c.Count > 0 && !yield(time.Duration(c.From+(c.To-c.From)/2), uint64(c.Count)) {
+				return
+			}
+		}
+	}
+}
+
+// CountBetween is how many durations lie in from..to, to itself not included,
+// each taken as the middle of its cell.
+func (h *Histogram) CountBetween(from, to time.Duration) (n uint64) {
+	for d, count := range h.Cells() {
+		if d >= from && d < to {
+			n += count
+		}
+	}
+	return n
 }
 
 // Reset empties h and keeps its memory.

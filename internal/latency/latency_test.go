@@ -46,6 +46,36 @@ func TestEmpty(t *testing.T) {
 	h.Reset()
 }
 
+// Cells hold what was recorded, in order, and a range counts what lies in it.
+func TestCells(t *testing.T) {
+	const ms = time.Millisecond
+	h := of(3*ms, 40*ms, 41*ms, 41*ms, time.Second)
+	var seen []time.Duration
+	var total uint64
+	for d, n := range h.Cells() {
+		seen = append(seen, d)
+		total += n
+	}
+	if len(seen) != 4 || !slices.IsSorted(seen) || total != h.Count() {
+		t.Errorf("cells %v of %d durations", seen, total)
+	}
+	for _, c := range []struct {
+		from, to time.Duration
+		want     uint64
+	}{{0, time.Hour, 5}, {38 * ms, 45 * ms, 3}, {0, 2900 * time.Microsecond, 0}, {2 * ms, 4 * ms, 1}, {time.Second - ms, 2 * time.Second, 1}} {
+		if got := h.CountBetween(c.from, c.to); got != c.want {
+			t.Errorf("%d from %v to %v, want %d", got, c.from, c.to, c.want)
+		}
+	}
+	if got := of(10*ms, 30*ms).StdDev(); (got - 10*ms).Abs() > ms/50 {
+		t.Errorf("standard deviation %v, want 10ms", got)
+	}
+	var none Histogram
+	if none.StdDev() != 0 || none.CountBetween(0, time.Hour) != 0 {
+		t.Error("the zero value holds something")
+	}
+}
+
 func TestEnds(t *testing.T) {
 	h := of(-time.Second, 0, time.Hour)
 	if h.Count() != 3 {

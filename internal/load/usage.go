@@ -3,6 +3,8 @@ package load
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,11 +15,15 @@ import (
 // usage reads what this process, the generator, costs: CPU from getrusage, and
 // from /proc/self/task/*/schedstat (nanoseconds on a CPU, nanoseconds waiting
 // for one, number of slices) the time in which its threads wanted a CPU and had
-// none. Where the kernel keeps no schedstat those two columns are left out.
+// none. Where the kernel keeps no schedstat those two columns are left out. Beside
+// the columns it sees the collections of its memory.
 type usage struct {
 	schedstat bool
 	cpu       float64
 	threads   kernel.ThreadTimes
+	gc        debug.GCStats
+	gcs       int64         // collections since the reading before
+	gcPause   time.Duration // the longest of them: all that stood still for it
 }
 
 // newUsage takes the first reading; figures are increases from then on.
@@ -56,6 +62,7 @@ func (u *usage) read(to []float64) ([]float64, error) {
 	}
 	to = append(to, cpu-u.cpu, float64(set.Count()))
 	u.cpu = cpu
+	u.readGC()
 	if !u.schedstat {
 		return to, nil
 	}
@@ -63,10 +70,23 @@ func (u *usage) read(to []float64) ([]float64, error) {
 	return append(to, waited, hottest), nil
 }
 
+// readGC sees how often and how long this process stood still for its memory to
+// be collected.
+func (u *usage) readGC() {
+	before := u.gc.NumGC
+	debug.ReadGCStats(&u.gc) // the last 256 pauses, the newest first
+	u.gcs, u.gcPause = u.gc.NumGC-before, 0
+	for _, pause := range u.gc.Pause[:min(int64(len(u.gc.Pause)), u.gcs)] {
+		u.gcPause = max(u.gcPause, pause)
+	}
+}
+
 // tally adds a bucket's figures to a load's as a whole.
 func (u *usage) tally(t *hakaru.Tally, values []float64) {
 	t.CPU += values[0]
 	t.CPUs = int(values[1])
+	t.GCs += uint32(u.gcs)
+	t.GCPause = max(t.GCPause, u.gcPause)
 	if u.schedstat {
 		t.Waited += values[2]
 	}
