@@ -143,6 +143,10 @@ const (
 	Capacity      Metric = "capacity"        // highest rate that holds the limits
 	Cost          Metric = "cost"            // money per million requests
 	Score         Metric = "score"           // what a load program reports; more is better
+
+	// Of a trial with both loops, where p50 and p99 are those of the open one: shown.
+	ClosedP50 Metric = "closed_p50"
+	ClosedP99 Metric = "closed_p99"
 )
 
 // HigherIsBetter tells the direction of a metric.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -157,7 +158,13 @@ func (p *progress) result(r *hakaru.Result) {
 		return
 	}
 	var figures []string
-	for _, m := range shownMetrics(p.exp.Goal) {
+	shown := shownMetrics(p.exp.Goal)
+	for _, l := range p.exp.Limits {
+		if compare.Latency(l.Metric) && r.Open != nil && !slices.Contains(shown, l.Metric) {
+			shown = append(shown, l.Metric)
+		}
+	}
+	for _, m := range shown {
 		if v, ok := r.Measured(m); ok {
 			figures = append(figures, unit.Value(v, unitOf(r, m))+" "+wording.Metric(m))
 		}
@@ -213,6 +220,9 @@ func (p *progress) planned(f *hakaru.Frozen) {
 			}
 		}
 		p.say("%s", line)
+	}
+	if rates := wording.OpenRates(f); rates != "" {
+		p.say("%s", strings.ReplaceAll(rates, layout.Nbsp, " "))
 	}
 	if f.Note != "" {
 		p.say("%s", f.Note)

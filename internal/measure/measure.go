@@ -22,10 +22,6 @@ import (
 const (
 	CPU hakaru.Metric = "cpu" // CPUs in use: CPU seconds per second
 	Bad hakaru.Metric = "bad" // answers that were not good, of every kind
-
-	// Of a trial with both loops, where p50 and p99 are those of the open one.
-	ClosedP50 hakaru.Metric = "closed_p50"
-	ClosedP99 hakaru.Metric = "closed_p99"
 )
 
 // Cut returns the buckets of the measured window: those that lie wholly within
@@ -235,7 +231,7 @@ func Result(r *hakaru.Result, services []string) []hakaru.Measurement {
 			quantiles(window, hakaru.P50, hakaru.P99, open)
 		} else {
 			quantiles(Cut(r.Open.Buckets, r.Open.WarmUp, r.Open.Window), hakaru.P50, hakaru.P99, open)
-			quantiles(window, ClosedP50, ClosedP99, add)
+			quantiles(window, hakaru.ClosedP50, hakaru.ClosedP99, add)
 		}
 	}
 

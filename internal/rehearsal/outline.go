@@ -87,9 +87,16 @@ func planFacts(e *hakaru.Experiment) layout.Facts {
 		f = append(f, [2]string{"judged", strings.Join(pairs, ", ")})
 	}
 	for _, l := range e.Limits {
-		f = append(f, [2]string{"limit", wording.Limit(l.Metric, l.Bound, l.AtLeast)})
+		f = append(f, [2]string{wording.LimitKind(e, l), wording.Limit(l.Metric, l.Bound, l.AtLeast)})
 	}
 	d := e.Design
+	if open := d.Open; open != nil {
+		text := fmt.Sprintf("%s before the comparison, of %s, show the capacity that the rate of the open loop is a share of", wording.Count(d.Calibrate, "trial"), e.Baseline)
+		if open.Calibrate > 0 {
+			text += fmt.Sprintf("; %d more in each other stratum", open.Calibrate)
+		}
+		f = append(f, [2]string{"rate", text})
+	}
 	return append(f, [2]string{"design", fmt.Sprintf("%s, up to %s in each stratum, %s matters, seed %d", d.Method, wording.Count(d.Blocks, "block"), layout.Whole(unit.Share(d.Matters)), d.Seed)})
 }
 
@@ -140,7 +147,7 @@ func outlineVariants(d *layout.Document, in Input) error {
 			if key := hakaru.AtKey(at); key != "" {
 				title += " at " + key
 			}
-			parts := []layout.Part{loadFacts(load)}
+			parts := []layout.Part{loadFacts(load, "the baseline's capacity")}
 			if i > 0 && reflect.DeepEqual(first, b.Units) {
 				parts = append(parts, &layout.Paragraph{Text: "The services are the same as at " + hakaru.AtKey(strata[0]) + ".", Tone: layout.Faint})
 			} else {
@@ -155,12 +162,8 @@ func outlineVariants(d *layout.Document, in Input) error {
 	return nil
 }
 
-func loadFacts(load hakaru.LoadSpec) layout.Facts {
-	measured := layout.Whole(unit.Duration(load.Window)) + " measured"
-	if p := load.Program; p != nil && p.Counted {
-		measured = "at most " + measured
-	}
-	times := layout.Whole(unit.Duration(load.WarmUp)) + " of warm-up, " + measured
+func loadFacts(load hakaru.LoadSpec, shareOf string) layout.Facts {
+	times := wording.Sent(load, shareOf)
 	if h := load.HTTP; h != nil {
 		return layout.Facts{{"load", fmt.Sprintf("%s %s, %d connections, %s", h.Method, h.URL, h.Connections, times)}}
 	}

@@ -48,7 +48,7 @@ func (t *Try) Spec(b hakaru.Bundle, load hakaru.LoadSpec) {
 	if at := hakaru.AtKey(b.Trial.At); at != "" {
 		title += " at " + at
 	}
-	parts := append([]layout.Part{loadFacts(load)}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
+	parts := append([]layout.Part{loadFacts(load, "what the closed loop shows")}, unitParts(b, b.Trial.Variant, map[string]outlined{})...)
 	t.show(title, parts...)
 }
 
@@ -119,9 +119,15 @@ func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Ex
 	if len(r.Measurements) > 0 {
 		table := &layout.Table{Head: []string{"measured", "of", "value"}, Right: []bool{false, false, true}}
 		for _, m := range r.Measurements {
-			table.Rows = append(table.Rows, []layout.Cell{{Text: string(m.Metric)}, {Text: m.Of}, {Text: unit.Value(m.Value, m.Unit)}})
+			table.Rows = append(table.Rows, []layout.Cell{{Text: figure(m)}, {Text: m.Of}, {Text: unit.Value(m.Value, m.Unit)}})
 		}
 		t.show("Figures", table)
+	}
+	if o := r.Open; o != nil {
+		t.show("Open loop", &layout.Paragraph{Text: wording.OpenPhase(o)})
+	}
+	if c := r.Capacity; c != nil {
+		t.show("Capacity", &layout.Paragraph{Text: wording.Capacity(c)}, wording.Steps(c))
 	}
 	var doubts layout.Bullets
 	for _, w := range r.Warnings {
@@ -159,6 +165,14 @@ func (t *Try) Result(r hakaru.Result, samples []hakaru.Sample, exits []hakaru.Ex
 		}
 		t.show(title, &layout.Block{Text: ends(o.Text, outputEnds)})
 	}
+}
+
+// figure names a figure by what it is called in a file, and a latency with its loop.
+func figure(m hakaru.Measurement) string {
+	if m.Open {
+		return string(m.Metric) + " (open loop)"
+	}
+	return string(m.Metric)
 }
 
 // outputEnds is how many lines are shown of each end of what a service wrote: a

@@ -260,6 +260,8 @@ func (x *index) claim(c *hakaru.Comparison) string {
 		what = fmt.Sprintf("serves %s more throughput than", size)
 	case c.Metric == hakaru.CPUPerRequest:
 		what = fmt.Sprintf("uses %s less CPU time per request than", size)
+	case c.Metric == hakaru.P50 || c.Metric == hakaru.P99:
+		what = fmt.Sprintf("has a %s lower %s than", size, wording.Metric(c.Metric))
 	case c.Metric.HigherIsBetter():
 		what = fmt.Sprintf("has %s more %s than", size, wording.Metric(c.Metric))
 	default:

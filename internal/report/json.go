@@ -156,6 +156,8 @@ type TrialJSON struct {
 	Void         *VoidJSON                         `json:"void"`
 	Measurements map[hakaru.Metric]MeasurementJSON `json:"measurements"`
 	Totals       *TotalsJSON                       `json:"totals"`
+	Open         *OpenJSON                         `json:"open"`
+	Capacity     *CapacityJSON                     `json:"capacity"`
 	Proofs       []ProofJSON                       `json:"proofs"`
 	Warnings     []WarningJSON                     `json:"warnings"`
 }
@@ -175,6 +177,40 @@ type TotalsJSON struct {
 	Failed     string                     `json:"failed"`
 }
 
+// OpenJSON is the open loop that latencies are of; null where there was none.
+type OpenJSON struct {
+	Rate   float64  `json:"rate"`
+	Share  *float64 `json:"share"`
+	Whole  bool     `json:"whole"`
+	WarmUp float64  `json:"warm_up_seconds"`
+	Window float64  `json:"window_seconds"`
+	Due    *uint64  `json:"due"`
+	Queued *uint64  `json:"queued"`
+	Unsent *uint64  `json:"unsent"`
+	Lag50  *float64 `json:"lag_p50_seconds"`
+	Lag99  *float64 `json:"lag_p99_seconds"`
+}
+
+// CapacityJSON is what a search for the capacity found; null where there was none.
+type CapacityJSON struct {
+	Value   float64    `json:"value"`
+	Low     float64    `json:"low"`
+	High    float64    `json:"high"`
+	Reached string     `json:"reached"`
+	Steps   []StepJSON `json:"steps"`
+}
+
+// StepJSON is a rate that was tried.
+type StepJSON struct {
+	Rate     float64             `json:"rate"`
+	Achieved *float64            `json:"achieved"`
+	Errors   *float64            `json:"errors"`
+	Values   map[string]*float64 `json:"values"`
+	Holds    bool                `json:"holds"`
+	Why      string              `json:"why"`
+	Void     string              `json:"void"`
+}
+
 // VoidJSON says why a trial or a variant does not count.
 type VoidJSON struct {
 	Reason   hakaru.VoidReason `json:"reason"`
@@ -189,6 +225,7 @@ type MeasurementJSON struct {
 	Value    *float64            `json:"value"`
 	Unit     string              `json:"unit"`
 	Services map[string]*float64 `json:"services"`
+	Open     bool                `json:"open"`
 }
 
 // ProofJSON is the evidence that a setting was in force.
@@ -222,9 +259,19 @@ type DesignJSON struct {
 	Looks       []int               `json:"looks"`
 	Blocks      int                 `json:"blocks"`
 	Note        string              `json:"note"`
+	OpenLoops   []OpenRateJSON      `json:"open_loops"`
 	Complete    int                 `json:"complete_blocks"`
 	Dropped     int                 `json:"dropped_blocks"`
 	Void        int                 `json:"void_trials"`
+}
+
+// OpenRateJSON is the rate of the open loop in a stratum.
+type OpenRateJSON struct {
+	At       map[string]string `json:"at"`
+	Rate     float64           `json:"rate"`
+	Share    float64           `json:"share"`
+	Capacity float64           `json:"capacity"`
+	Trials   int               `json:"trials"`
 }
 
 // NoiseJSON is what the calibration showed; null before it.

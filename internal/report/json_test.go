@@ -145,7 +145,7 @@ func TestJSONNoInterval(t *testing.T) {
 func TestJSONPerService(t *testing.T) {
 	r := hakaru.Result{Measurements: []hakaru.Measurement{
 		{Metric: hakaru.Memory, Of: "app", Value: 2, Unit: "B"}, {Metric: hakaru.Memory, Value: 5, Unit: "B"}, {Metric: hakaru.Memory, Of: "db", Value: 3, Unit: "B"}}}
-	want := MeasurementJSON{pointer(5.0), "B", map[string]*float64{"app": pointer(2.0), "db": pointer(3.0)}}
+	want := MeasurementJSON{pointer(5.0), "B", map[string]*float64{"app": pointer(2.0), "db": pointer(3.0)}, false}
 	if d := cmp.Diff(want, trialJSON(&r).Measurements[hakaru.Memory]); d != "" {
 		t.Error(d)
 	}

@@ -24,6 +24,7 @@ func (x *index) method() []layout.Part {
 		}
 	}
 	say("load", wording.Load(x.exp))
+	say("open loop", wording.OpenRates(x.Run.Frozen))
 	say("as run", x.command())
 	if w := x.windows(); w != "" {
 		say("window", w)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hakaru"
+	"hakaru/internal/compare"
 	"hakaru/internal/layout"
 	"hakaru/internal/unit"
 	"hakaru/internal/wording"
@@ -34,10 +35,22 @@ func (x *index) variantTables() []layout.Part {
 		return nil
 	}
 	note := wording.Metric(x.exp.Goal) + " is the median over valid trials; the change is estimated within blocks, so it need not be the ratio of two medians."
+	note += x.goalNote()
 	if slices.ContainsFunc(x.Comparisons, func(c hakaru.Comparison) bool { return c.Judged && c.Verdict == hakaru.Same }) {
 		note += " The interval beside \"no difference that matters\" is the one that decides it, at twice the level."
 	}
 	return append(parts, &layout.Paragraph{Text: note, Tone: layout.Faint})
+}
+
+// goalNote says what kind of figure the goal is, where its name does not.
+func (x *index) goalNote() string {
+	switch {
+	case compare.Latency(x.exp.Goal):
+		return " It is of an open loop, and counts from when a request was due."
+	case x.exp.Goal == hakaru.Capacity:
+		return " It is the highest rate that holds " + wording.Conditions(x.exp) + "."
+	}
+	return ""
 }
 
 func (x *index) variantRow(stratum int, name string) []layout.Cell {

@@ -10,6 +10,7 @@ import (
 
 	"hakaru"
 	"hakaru/internal/compare"
+	"hakaru/internal/latency"
 	"hakaru/internal/layout"
 	"hakaru/internal/redact"
 	"hakaru/internal/wording"
@@ -38,7 +39,7 @@ func newReport(x *index) Report {
 		Goal:   e.Goal,
 		Load:   LoadJSON{Program: "http", Text: layout.Flat(wording.Load(e))},
 		Design: DesignJSON{Method: e.Design.Method, Baseline: e.Baseline, Strata: all(e.Strata), Load: layout.Flat(wording.Load(e)), Seed: e.Design.Seed, Matters: e.Design.Matters,
-			Looks: []int{}, Blocks: e.Design.Blocks, Complete: x.Outcome.Complete, Dropped: x.Outcome.Dropped, Void: x.Outcome.VoidTrials},
+			Looks: []int{}, OpenLoops: []OpenRateJSON{}, Blocks: e.Design.Blocks, Complete: x.Outcome.Complete, Dropped: x.Outcome.Dropped, Void: x.Outcome.VoidTrials},
 		Environment: EnvironmentsJSON{environmentJSON(x.Run.Service), environmentJSON(x.Run.Loader)},
 		Limits:      []LimitJSON{}, Comparisons: []ComparisonJSON{}, Trials: []TrialJSON{}, Variants: []VariantJSON{},
 		Warnings: warningsJSON(x.Run.Warnings),
@@ -68,6 +69,9 @@ func newReport(x *index) Report {
 	if z := x.Run.Frozen; z != nil {
 		r.Design.Matters, r.Design.Alpha, r.Design.Level = z.Matters, number(z.Alpha), number(z.Level)
 		r.Design.Comparisons, r.Design.Looks, r.Design.Blocks, r.Design.Note = z.Comparison, all(z.Looks), z.Blocks, z.Note
+		for _, o := range z.Rates {
+			r.Design.OpenLoops = append(r.Design.OpenLoops, OpenRateJSON{at(o.At), o.Rate, o.Share, o.Capacity, o.Trials})
+		}
 		if z.Noise.Trials > 0 {
 			n := &NoiseJSON{z.Noise.Trials, map[hakaru.Metric]float64{}, map[hakaru.Metric]int{}, z.Noise.Took.Seconds()}
 			for m, cv := range z.Noise.CV {
@@ -170,7 +174,7 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 			j = MeasurementJSON{Unit: m.Unit, Services: map[string]*float64{}}
 		}
 		if m.Of == "" {
-			j.Value = number(m.Value)
+			j.Value, j.Open = number(m.Value), m.Open
 		} else {
 			j.Services[m.Of] = number(m.Value)
 		}
@@ -178,6 +182,12 @@ func trialJSON(r *hakaru.Result) TrialJSON {
 	}
 	if sums := r.Totals; sums != nil {
 		t.Totals = totalsJSON(sums)
+	}
+	if o := r.Open; o != nil {
+		t.Open = openJSON(o)
+	}
+	if c := r.Capacity; c != nil {
+		t.Capacity = capacityJSON(c)
 	}
 	for _, p := range r.Proofs {
 		if redact.Secret(p.Setting) {
@@ -207,6 +217,32 @@ func totalsJSON(t *hakaru.Totals) *TotalsJSON {
 	}
 	if t.Score != nil {
 		j.Score = number(*t.Score)
+	}
+	return j
+}
+
+func openJSON(o *hakaru.OpenPhase) *OpenJSON {
+	j := &OpenJSON{Rate: o.Rate, Whole: o.Whole, WarmUp: o.WarmUp.Seconds(), Window: o.Window.Seconds()}
+	if o.Share > 0 {
+		j.Share = number(o.Share)
+	}
+	if t := o.Tally; t != nil {
+		j.Due, j.Queued, j.Unsent = &t.Due, &t.Queued, &t.Unsent
+		if lag, err := latency.Decode(t.Lag); err == nil && lag.Count() > 0 {
+			j.Lag50, j.Lag99 = number(lag.Quantile(0.50).Seconds()), number(lag.Quantile(0.99).Seconds())
+		}
+	}
+	return j
+}
+
+func capacityJSON(c *hakaru.CapacityReport) *CapacityJSON {
+	j := &CapacityJSON{Value: c.Value, Low: c.Low, High: c.High, Reached: c.Reached, Steps: []StepJSON{}}
+	for _, s := range c.Steps {
+		step := StepJSON{Rate: s.Rate, Achieved: number(s.Achieved), Errors: number(s.Errors), Values: map[string]*float64{}, Holds: s.Holds, Why: s.Why, Void: s.Void}
+		for name, v := range s.Values {
+			step.Values[name] = number(v)
+		}
+		j.Steps = append(j.Steps, step)
 	}
 	return j
 }

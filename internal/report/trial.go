@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"hakaru"
 	"hakaru/internal/layout"
@@ -36,6 +37,12 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) lay
 			say("it says", totals(t))
 		}
 	}
+	if o := r.Open; o != nil {
+		say("open loop", wording.OpenPhase(o))
+	}
+	if c := r.Capacity; c != nil {
+		say("capacity", wording.Capacity(c))
+	}
 	if r.Host != "" {
 		say("host", r.Host)
 	}
@@ -56,7 +63,13 @@ func trialDocument(run hakaru.Run, r hakaru.Result, outputs []hakaru.Output) lay
 	if len(warnings) > 0 {
 		d.Add("Doubt", warnings)
 	}
+	if c := r.Capacity; c != nil {
+		d.Add("Rates that were tried", wording.Steps(c))
+	}
 	d.Add("Half-seconds", series(r)...)
+	if o := r.Open; o != nil && !o.Whole {
+		d.Add("Half-seconds of the open loop", bucketTable(o.Buckets, o.WarmUp)...)
+	}
 	for _, o := range outputs {
 		title := "Output of " + wording.Writer(o.Service)
 		if o.Cut > 0 {
@@ -99,7 +112,7 @@ func trialVoid(v *hakaru.Void) []layout.Part {
 func measured(r hakaru.Result) []layout.Part {
 	var f layout.Facts
 	for _, m := range r.Measurements {
-		name := wording.Metric(m.Metric)
+		name := wording.Measured(m)
 		if m.Of != "" {
 			name += " of " + m.Of
 		}
@@ -124,10 +137,17 @@ func series(r hakaru.Result) []layout.Part {
 	if len(r.Buckets) == 0 || r.Totals != nil { // a load program tells sums only
 		return nil
 	}
+	return bucketTable(r.Buckets, r.WarmUp)
+}
+
+func bucketTable(buckets []hakaru.Bucket, warmUp time.Duration) []layout.Part {
+	if len(buckets) == 0 {
+		return nil
+	}
 	t := &layout.Table{Head: []string{"from", "good", "bad", ""}, Right: []bool{true, true, true, false}}
-	for _, b := range r.Buckets {
+	for _, b := range buckets {
 		note := layout.Cell{}
-		if b.At < r.WarmUp {
+		if b.At < warmUp {
 			note = layout.Cell{Text: "warm-up", Tone: layout.Faint}
 		}
 		for _, kind := range sortedKeys(b.Kinds) {

@@ -25,7 +25,10 @@ import (
 )
 
 // metricNames are names for people; a metric without one goes by its own.
-var metricNames = map[hakaru.Metric]string{hakaru.CPUPerRequest: "CPU per request"}
+var metricNames = map[hakaru.Metric]string{
+	hakaru.CPUPerRequest: "CPU per request",
+	hakaru.ClosedP50:     "p50 in the closed loop", hakaru.ClosedP99: "p99 in the closed loop",
+}
 
 // Metric is the name of a metric for people.
 func Metric(m hakaru.Metric) string {
@@ -35,12 +38,22 @@ func Metric(m hakaru.Metric) string {
 	return string(m)
 }
 
+// Measured is the name of a figure of a trial, which for a latency says of which
+// loop it is.
+func Measured(m hakaru.Measurement) string {
+	name := Metric(m.Metric)
+	if m.Open {
+		name += " in the open loop"
+	}
+	return name
+}
+
 // Unit is the unit in which limits on a metric are written.
 func Unit(m hakaru.Metric) string {
 	switch m {
 	case hakaru.Throughput, hakaru.Capacity:
 		return "1/s"
-	case hakaru.CPUPerRequest, hakaru.P50, hakaru.P99:
+	case hakaru.CPUPerRequest, hakaru.P50, hakaru.P99, hakaru.ClosedP50, hakaru.ClosedP99:
 		return "s"
 	case hakaru.Errors:
 		return "ratio"
@@ -193,12 +206,13 @@ func Load(e *hakaru.Experiment) string {
 		if method == "" {
 			method = "GET"
 		}
-		text := fmt.Sprintf("%s %s, closed loop, %s connections", method, h.URL, or(h.Connections, "64"))
+		text := fmt.Sprintf("%s %s, %s%s connections", method, h.URL, loopOf(e), or(h.Connections, "64"))
 		if h.KeepAlive == "false" {
 			text += ", a new one for each request"
 		} else {
 			text += " kept alive"
 		}
+		text += openLoopOf(e)
 		for _, name := range slices.Sorted(maps.Keys(h.Headers)) {
 			value := h.Headers[name]
 			if redact.Header(name) {
