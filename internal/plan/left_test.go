@@ -9,7 +9,13 @@ import (
 // What is left counts down by one a trial to the last of a run in which nothing
 // is decided early, and is what the outline holds before the first.
 func TestLeftCountsDown(t *testing.T) {
-	exp := leftExperiment()
+	t.Run("closed loop", func(t *testing.T) { leftCountsDown(t, leftExperiment()) })
+	open := leftExperiment()
+	open.Design.Open = &hakaru.OpenDesign{Calibrate: 2, Shares: []hakaru.OpenShare{{At: open.Strata[0], Share: 0.7}, {At: open.Strata[1], Share: 0.7}}}
+	t.Run("open loops", func(t *testing.T) { leftCountsDown(t, open) })
+}
+
+func leftCountsDown(t *testing.T, exp *hakaru.Experiment) {
 	p, err := New(exp, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,16 @@ func previous(exp *hakaru.Experiment) *hakaru.Experiment {
 	return exp
 }
 
+// openLoops adds open loops whose rates need two trials in each stratum but the
+// first.
+func openLoops(exp *hakaru.Experiment) *hakaru.Experiment {
+	exp.Design.Open = &hakaru.OpenDesign{Calibrate: 2, Takes: 10 * time.Second}
+	for _, at := range exp.Strata {
+		exp.Design.Open.Shares = append(exp.Design.Open.Shares, hakaru.OpenShare{At: at, Share: 0.7})
+	}
+	return exp
+}
+
 // text writes blocks as lines: number, phase, stratum, trials.
 func text(blocks []hakaru.Block) string {
 	var b strings.Builder
@@ -98,6 +108,7 @@ func TestOutline(t *testing.T) {
 		{"compare", experiment(3, 1)},
 		{"strata", experiment(3, 3)},
 		{"ten-levels-two-strata", experiment(10, 2)},
+		{"open-loops", openLoops(experiment(2, 3))},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			outline := plan.Outline(test.exp)
@@ -124,7 +135,11 @@ func TestOutline(t *testing.T) {
 					t.Errorf("block %d has %d trials, want %d", b.N, len(b.Trials), want)
 				}
 			}
-			if atMost, n := plan.Estimate(test.exp, time.Minute); n != trials || atMost != time.Duration(n)*time.Minute {
+			takes := time.Duration(trials) * time.Minute
+			if open := test.exp.Design.Open; open != nil { // which the six of the calibration lack
+				takes -= 6 * open.Takes
+			}
+			if atMost, n := plan.Estimate(test.exp, time.Minute); n != trials || atMost != takes {
 				t.Errorf("estimate %v for %d trials, outline has %d", atMost, n, trials)
 			}
 		})
@@ -405,6 +420,41 @@ func TestStratumWithoutBaseline(t *testing.T) {
 	frozen := compare.Freeze(exp, history)
 	o := compare.Judge(exp, frozen, history, compare.Compare(exp, frozen, history), nil)
 	if o.State != compare.StateBetter || o.Strata[0].Winner != "b" || o.Strata[1].State != compare.StateVoid {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A stratum in which calibration shows no capacity has no rate for its open loop,
+// and is closed before the first block; the others go on with theirs.
+func TestStratumWithoutRate(t *testing.T) {
+	exp := openLoops(experiment(2, 2))
+	got, history := script(t, exp, func(t hakaru.Trial) hakaru.Result {
+		if t.At["n"] == "2" {
+			return voided(t, hakaru.VoidDied)
+		}
+		return ran(t, map[string]float64{"a": 1000, "b": 1500}[t.Variant])
+	})
+	want := `
+1: a
+2: a
+3: a- a2- a3-
+4: a- a2- a3-
+5: b a
+6: b a
+7: b a
+decided: every comparison that can be made is settled after 3 complete blocks`
+	if diff := cmp.Diff(strings.TrimSpace(want), strings.ReplaceAll(got, "\n\n", "\n")); diff != "" {
+		t.Error(diff)
+	}
+	frozen := newPlanner(t, exp, nil).Frozen(history)
+	if frozen == nil || len(frozen.Rates) != 1 || frozen.Noise.Trials != 2 || !strings.Contains(frozen.Note, "no open loop at n=2") {
+		t.Fatalf("%+v", frozen)
+	}
+	if rate, ok := frozen.Rate(exp.Strata[0]); !ok || rate.Rate != 700 || rate.Capacity != 1000 {
+		t.Errorf("%+v", rate)
+	}
+	o := compare.Judge(exp, *frozen, history, compare.Compare(exp, *frozen, history), nil)
+	if o.State != compare.StateBetter || o.Strata[0].Winner != "b" || o.Strata[1].State != compare.StateVoid || len(o.Unusable) != 1 {
 		t.Errorf("%+v", o)
 	}
 }

@@ -43,17 +43,22 @@ func campaigns(t *testing.T) map[string]campaign {
 		pairs, budget    bool
 		calibrate        int
 		void             float64
+		open             bool // latency is the goal, in open loops
 	}{
-		"compare":       {hakaru.MethodCompare, 3, 1, false, false, 6, 0},
-		"voids":         {hakaru.MethodCompare, 5, 1, false, false, 2, 0.3},
-		"previous":      {hakaru.MethodOneAtATime, 4, 2, true, false, 2, 0.1},
-		"factorial":     {hakaru.MethodFactorial, 8, 3, false, true, 2, 0.05},
-		"uncalibrated":  {hakaru.MethodCompare, 4, 2, true, false, 0, 0.1},
-		"void prevails": {hakaru.MethodCompare, 3, 1, false, false, 2, 0.75},
+		"compare":       {hakaru.MethodCompare, 3, 1, false, false, 6, 0, false},
+		"voids":         {hakaru.MethodCompare, 5, 1, false, false, 2, 0.3, false},
+		"previous":      {hakaru.MethodOneAtATime, 4, 2, true, false, 2, 0.1, false},
+		"factorial":     {hakaru.MethodFactorial, 8, 3, false, true, 2, 0.05, false},
+		"uncalibrated":  {hakaru.MethodCompare, 4, 2, true, false, 0, 0.1, false},
+		"void prevails": {hakaru.MethodCompare, 3, 1, false, false, 2, 0.75, false},
+		"open loops":    {hakaru.MethodCompare, 3, 3, false, true, 3, 0.1, true},
 	} {
 		for seed := range uint64(4) {
 			exp := experiment(x.variants, x.strata)
 			exp.Design.Method, exp.Design.Seed, exp.Design.Calibrate = x.method, seed, x.calibrate
+			if x.open {
+				openLoops(exp).Goal = hakaru.P99
+			}
 			if x.pairs {
 				previous(exp)
 			}

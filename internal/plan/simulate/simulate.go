@@ -103,11 +103,15 @@ func (s *Service) Trial(exp *hakaru.Experiment, m *Machine, t hakaru.Trial) haka
 		slow = -slow
 	}
 	level, unit := 1000.0, "1/s"
-	if exp.Goal == hakaru.CPUPerRequest {
+	if !exp.Goal.HigherIsBetter() {
 		level, unit = 0.001, "s"
 	}
 	r.Measurements = append(r.Measurements, hakaru.Measurement{
-		Metric: exp.Goal, Unit: unit, Value: level * math.Exp(s.Effect[t.Variant]+slow)})
+		Metric: exp.Goal, Unit: unit, Value: level * math.Exp(s.Effect[t.Variant]+slow),
+		Open: compare.Latency(exp.Goal) && t.Phase != hakaru.Calibrate})
+	if compare.Latency(exp.Goal) { // and the closed loop, which settles the rate of the open one
+		r.Measurements = append(r.Measurements, hakaru.Measurement{Metric: hakaru.Throughput, Unit: "1/s", Value: 1000 * math.Exp(-slow)})
+	}
 	return r
 }
 

@@ -1,0 +1,146 @@
+package compare_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/compare"
+)
+
+// latencies makes a history of trials with a p99 each, of an open loop or not.
+func latencies(goal hakaru.Metric, open bool, ratio float64, blocks int) *made {
+	exp := experiment("v")
+	exp.Goal = goal
+	exp.Limits = []hakaru.Limit{{Metric: hakaru.P99, Bound: 0.05}}
+	m := history(exp).blocks(blocks, map[string]float64{"v": ratio})
+	for i := range m.history {
+		r := &m.history[i]
+		p99 := 0.04
+		if r.Variant == "v" {
+			p99 *= ratio
+		}
+		// Not by more than a thousandth apart from block to block.
+		p99 *= 1 + 0.001*math.Sin(float64(r.Block))
+		r.Measurements = []hakaru.Measurement{{Metric: hakaru.Throughput, Value: 1000}, {Metric: hakaru.P99, Value: p99, Open: open}}
+	}
+	return m
+}
+
+// A latency is judged of an open loop, lower is better, and of a closed one never.
+func TestLatencyGoal(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		open bool
+		v    float64
+		want string
+	}{
+		{"lower", true, 0.8, "v/base better 3"},
+		{"higher", true, 2, "v/base worse 3"},
+		{"of a closed loop", false, 0.8, "v/base unclear 5 no_interval missing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := latencies(hakaru.P99, c.open, c.v, 5)
+			if got := short(m.compare()[0]); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+	// Beside another goal it is shown, whatever loop it is of.
+	m := latencies(hakaru.Throughput, false, 0.8, 5)
+	shown := false
+	for _, c := range m.compare() {
+		shown = shown || c.Metric == hakaru.P99 && !c.Judged && c.Ratio > 0.79 && c.Ratio < 0.81
+	}
+	if !shown {
+		t.Errorf("no change of p99: %+v", m.compare())
+	}
+}
+
+func TestLatencyLimit(t *testing.T) {
+	for _, c := range []struct {
+		open      bool
+		base, two hakaru.LimitVerdict
+		reason    string
+	}{
+		{true, hakaru.Meets, hakaru.Violates, ""},
+		{false, hakaru.NotShown, hakaru.NotShown, "latency of a closed loop is not evidence"},
+	} {
+		t.Run(fmt.Sprint("open ", c.open), func(t *testing.T) {
+			m := latencies(hakaru.Throughput, c.open, 2, 5)
+			limits := compare.Limits(m.exp, m.history)
+			if len(limits) != 2 || limits[0].Verdict != c.base || limits[1].Verdict != c.two || !strings.HasPrefix(limits[1].Reason, c.reason) {
+				t.Errorf("%+v", limits)
+			}
+			if v := limits[0].Value; limits[0].Trials != 5 || v < 0.0399 || v > 0.0401 {
+				t.Errorf("%+v: not what was measured", limits[0])
+			}
+		})
+	}
+}
+
+// What a capacity holds is judged rate by rate, and is no limit of a trial.
+func TestConditionsAreNoLimits(t *testing.T) {
+	m := latencies(hakaru.Capacity, true, 2, 3)
+	m.exp.Limits = append(m.exp.Limits, hakaru.Limit{Metric: hakaru.Errors, Bound: 0.01}, hakaru.Limit{Metric: hakaru.Capacity, Bound: 900, AtLeast: true})
+	for i := range m.history {
+		m.history[i].Measurements = []hakaru.Measurement{{Metric: hakaru.Capacity, Value: 1000 + float64(i)}}
+	}
+	limits := compare.Limits(m.exp, m.history)
+	if len(limits) != 2 || limits[0].Metric != hakaru.Capacity || limits[0].Verdict != hakaru.Meets {
+		t.Errorf("%+v", limits)
+	}
+	if c := m.compare()[0]; c.Metric != hakaru.Capacity || c.Verdict != hakaru.Same {
+		t.Errorf("%+v", c)
+	}
+}
+
+// The rate of an open loop is a share of the median throughput of that stratum's
+// calibration trials; noise and time are those of the first stratum.
+func TestRates(t *testing.T) {
+	exp := experiment("v")
+	exp.Strata = []map[string]string{{"n": "1"}, {"n": "2"}, {"n": "3"}}
+	exp.Design.Budget = 10 * time.Minute
+	exp.Design.Open = &hakaru.OpenDesign{Calibrate: 2, Takes: 5 * time.Second, Shares: []hakaru.OpenShare{
+		{At: exp.Strata[0], Share: 0.7}, {At: exp.Strata[2], Share: 0.5}}}
+	at := func(all []hakaru.Result, n int) []hakaru.Result {
+		for i := range all {
+			all[i].At = exp.Strata[n]
+		}
+		return all
+	}
+	trials := append(at(calibration(10*time.Second, 1000, 1010, 5000), 0), at(calibration(time.Hour, 18, 20), 2)...)
+	trials[2].Void = &hakaru.Void{Reason: hakaru.VoidOthers}
+	f := compare.Freeze(exp, trials)
+	if len(f.Rates) != 2 || f.Rates[0].Rate != 704 || f.Rates[0].Capacity != 1005 || f.Rates[0].Trials != 2 || f.Rates[1].Rate != 9.5 || f.Rates[1].Capacity != 19 {
+		t.Errorf("%+v", f.Rates)
+	}
+	if f.Noise.Trials != 2 || f.Noise.Took != 10*time.Second {
+		t.Errorf("noise of another stratum: %+v", f.Noise)
+	}
+	if _, ok := f.Rate(exp.Strata[1]); ok {
+		t.Error("a rate where none was asked for")
+	}
+	// Two hours of calibration are more than the budget; one block is planned all the
+	// same, and a trial of it takes the open loop more.
+	if !strings.Contains(f.Note, "at 15 s a trial") {
+		t.Error(f.Note)
+	}
+	if lost := compare.Freeze(exp, trials[:3]); len(lost.Rates) != 1 || !strings.Contains(lost.Note, "no open loop at n=3") {
+		t.Errorf("%+v", lost)
+	}
+}
+
+// A rate has three digits: what is printed is what is sent.
+func TestRate(t *testing.T) {
+	for _, c := range []struct{ capacity, share, want float64 }{
+		{2000, 0.7, 1400}, {1987.4, 0.7, 1390}, {123456, 0.7, 86400}, {1.2345, 0.5, 0.617}, {10, 0.1, 1}, {0, 0.7, 0},
+	} {
+		if got := compare.Rate(c.capacity, c.share); got != c.want {
+			t.Errorf("%g of %g: %v, want %v", c.share, c.capacity, got, c.want)
+		}
+	}
+}

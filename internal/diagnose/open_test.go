@@ -1,0 +1,207 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hakaru"
+	"hakaru/internal/latency"
+)
+
+func encoded(t *testing.T, of map[time.Duration]int) []byte {
+	t.Helper()
+	var h latency.Histogram
+	for d, n := range of {
+		for range n {
+			h.Record(d)
+		}
+	}
+	b, err := h.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+const ms = time.Millisecond
+
+// loops is a trial with a closed loop and an open one of 1000/s after it, in which
+// everything is well.
+type loops struct {
+	closed, open situation
+	phase        hakaru.OpenPhase
+	took, lag    map[time.Duration]int // of a bucket, and of the whole
+	facts        OpenFacts
+	search       *hakaru.CapacityReport
+}
+
+func bothLoops() loops {
+	l := loops{closed: healthy(), open: healthy(), phase: hakaru.OpenPhase{Rate: 1000, Share: 0.7, Tally: &hakaru.Tally{Due: 2000, Queued: 3}}}
+	l.took = map[time.Duration]int{5 * ms: 95, 50 * ms: 5}
+	l.lag = map[time.Duration]int{20 * time.Microsecond: 99, 200 * time.Microsecond: 1}
+	l.facts.Connections = 16
+	return l
+}
+
+func (l loops) build(t *testing.T) Facts {
+	first := l.closed.build()
+	second := l.open.build().Result
+	for i := range second.Buckets {
+		second.Buckets[i].Latency = encoded(t, l.took)
+	}
+	o := l.phase
+	o.Buckets, o.Counters, o.WarmUp, o.Window = second.Buckets, second.Counters, second.WarmUp, second.Window
+	if o.Tally != nil {
+		o.Tally.Lag = encoded(t, l.lag)
+	}
+	if o.Whole {
+		first.Result.Buckets, o.Buckets = second.Buckets, nil
+	}
+	if first.Result.Open = &o; l.search != nil {
+		first.Result.Open, first.Result.Capacity = nil, l.search
+	}
+	first.Open = l.facts
+	return first
+}
+
+func TestOpenVoid(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*loops)
+		want   hakaru.VoidReason
+		says   string
+	}{
+		{"healthy", func(*loops) {}, "", ""},
+		{"the service died in the open loop", func(l *loops) {
+			l.facts.Ended = []hakaru.Exit{{Service: "app", State: "signal: killed"}}
+		}, hakaru.VoidDied, "in the open loop at 1000/s, service app ended"},
+		{"the accept queue overflowed in it", func(l *loops) {
+			l.open.counters[[2]string{hakaru.CounterListenOverflow, "app"}] = 5
+		}, hakaru.VoidAcceptQueue, "in the open loop at 1000/s, the accept queue of service app"},
+		{"and before it, that is said first", func(l *loops) {
+			l.open.counters[[2]string{hakaru.CounterListenOverflow, "app"}] = 5
+			l.closed.counters[[2]string{hakaru.CounterListenOverflow, "app"}] = 5
+		}, hakaru.VoidAcceptQueue, "the accept queue of service app"},
+		{"others took the CPU in it", func(l *loops) {
+			l.open.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.8
+		}, hakaru.VoidOthers, "in the open loop"},
+		{"wrong answers in it", func(l *loops) {
+			l.open.kinds = map[string]uint64{"wrong_body": 2}
+			l.facts.Samples = []hakaru.Sample{{Kind: hakaru.WrongBody, Text: "got oops"}}
+		}, hakaru.VoidWrongAnswers, "8 of 2008 answers were wrong (8 wrong body); the first: got oops"},
+		{"errors of the load host in it", func(l *loops) {
+			l.open.kinds = map[string]uint64{"load_ports": 1}
+		}, hakaru.VoidLoadErrors, "in the open loop"},
+		{"a generator that fills its CPUs is not late by that", func(l *loops) {
+			l.open.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.5
+			l.open.counters[[2]string{hakaru.CounterCPUs, hakaru.OfGenerator}] = 1
+		}, "", ""},
+		{"few requests under way at a time are what an open loop has", func(l *loops) {
+			l.facts.Connections = 5000
+		}, "", ""},
+		{"late for half of the requests", func(l *loops) {
+			l.lag = map[time.Duration]int{time.Millisecond: 100}
+		}, hakaru.VoidGenerator, "by up to 1 ms for 50 % of the requests, where they were answered within 5 ms"},
+		{"late for one of a hundred, as the latency is", func(l *loops) {
+			l.lag = map[time.Duration]int{0: 95, 10 * ms: 5}
+		}, hakaru.VoidGenerator, "by up to 10 ms for 99 % of the requests, where they were answered within 50 ms"},
+		{"late by more than a tenth of the median only", func(l *loops) {
+			l.lag = map[time.Duration]int{0: 95, 2 * ms: 5}
+		}, "", ""},
+		{"all of the load is an open loop, and late", func(l *loops) {
+			l.phase.Whole = true
+			l.lag = map[time.Duration]int{ms: 100}
+		}, hakaru.VoidGenerator, "the load generator itself sent late"},
+		{"the capacity is that of the generator", func(l *loops) {
+			l.search = &hakaru.CapacityReport{Low: 900, Reached: "it used 95 % of its CPUs", Steps: []hakaru.CapacityStep{{Holds: true}}}
+		}, hakaru.VoidGenerator, "the capacity is at least 900/s, and what it is is not known: it used 95 % of its CPUs"},
+		{"no rate counts", func(l *loops) {
+			l.search = &hakaru.CapacityReport{Steps: []hakaru.CapacityStep{{Void: "it ran out of ports"}}}
+		}, hakaru.VoidGenerator, "none of the 1 rates that were tried counts: it ran out of ports"},
+		{"a generator that was at its limit at one of the rates", func(l *loops) {
+			l.closed.counters[[2]string{hakaru.CounterCPU, hakaru.OfGenerator}] = 0.5
+			l.closed.counters[[2]string{hakaru.CounterCPUs, hakaru.OfGenerator}] = 1
+			l.search = &hakaru.CapacityReport{Value: 1000, Low: 990, High: 1010, Steps: []hakaru.CapacityStep{{Holds: true}}}
+		}, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := bothLoops()
+			c.change(&l)
+			void := Void(l.build(t))
+			var reason hakaru.VoidReason
+			evidence := ""
+			if void != nil {
+				reason, evidence = void.Reason, void.Evidence
+				if void.Hint == "" {
+					t.Error("no word on what to do about it")
+				}
+			}
+			if reason != c.want || !strings.Contains(evidence, c.says) {
+				t.Errorf("%s: %s\nwant %s with %q", reason, evidence, c.want, c.says)
+			}
+		})
+	}
+}
+
+func TestOpenWarnings(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*loops)
+		want   string // codes
+		says   string
+	}{
+		{"healthy", func(*loops) {}, "", ""},
+		{"the rate was too much", func(l *loops) {
+			l.phase.Rate, l.phase.Tally.Due = 1500, 3000
+			l.took = map[time.Duration]int{time.Second: 100}
+		}, "rate_not_reached", "only 1000/s of the offered 1500/s were answered"},
+		{"a stall at the end of the window", func(l *loops) {
+			l.phase.Tally.Due = 2045
+		}, "", ""},
+		{"more is missing than a stall makes", func(l *loops) {
+			l.phase.Tally.Due = 2200
+		}, "rate_not_reached", ""},
+		{"chance made fewer requests", func(l *loops) {
+			l.phase.Rate, l.phase.Tally.Due = 1100, 2000
+		}, "", ""},
+		{"answers that were errors are answers", func(l *loops) {
+			l.open.good, l.open.kinds = 400, map[string]uint64{"timeout": 100}
+		}, "errors", "in the open loop at 1000/s, 400 of 2000 answers were errors"},
+		{"many waited for a connection", func(l *loops) {
+			l.phase.Tally.Queued = 500
+		}, "queued", "25 % of the requests waited until one of 16 connections was free"},
+		{"late by more than a tenth of the median", func(l *loops) {
+			l.lag = map[time.Duration]int{0: 95, 2 * ms: 5}
+		}, "generator_late", "up to 2 ms late"},
+		{"few answers for a quantile of 99 %", func(l *loops) {
+			l.open.good, l.phase.Rate, l.phase.Tally = 100, 200, nil
+		}, "few_answers", "only 400 answers"},
+		{"others were busy in both", func(l *loops) {
+			l.closed.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.45
+			l.open.counters[[2]string{hakaru.CounterCPU, hakaru.OfHost}] = 0.55
+		}, "others_busy others_busy", "in the open loop at 1000/s, other programs took 30 %"},
+		{"a search that ended early", func(l *loops) {
+			l.search = &hakaru.CapacityReport{Value: 1000, Low: 800, High: 1100, Steps: []hakaru.CapacityStep{{Holds: true}}}
+		}, "wide_capacity", "between 800/s and 1100/s"},
+		{"nothing holds", func(l *loops) {
+			l.search = &hakaru.CapacityReport{Steps: []hakaru.CapacityStep{{}}}
+		}, "no_capacity", "no rate that was tried"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := bothLoops()
+			c.change(&l)
+			f := l.build(t)
+			var codes, messages []string
+			for _, w := range Warnings(f) {
+				codes, messages = append(codes, w.Code), append(messages, w.Message)
+			}
+			if got := strings.Join(codes, " "); got != c.want || !strings.Contains(strings.Join(messages, "\n"), c.says) {
+				t.Errorf("%s: %s\nwant %s with %q", got, strings.Join(messages, "\n"), c.want, c.says)
+			}
+			if void := Void(f); void != nil {
+				t.Errorf("void: %+v", void)
+			}
+		})
+	}
+}
