@@ -31,6 +31,8 @@ type world struct {
 	loses       func(hakaru.Trial) bool      // the load agent is lost in this trial
 	startFails  int                          // which start of agents fails
 	seen        func(hakaru.Trial, *machine) // before the load
+	sent        func(hakaru.Trial, hakaru.LoadSpec)
+	took        map[string][]byte // latencies of a bucket in an open loop, by variant
 }
 
 func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
@@ -94,18 +96,24 @@ func (m *machine) Watch(_ context.Context, _ hakaru.Place, w hakaru.Window, begu
 	return seen, nil
 }
 
-func (m *machine) Load(ctx context.Context, _ hakaru.Place, _ hakaru.LoadSpec, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
+func (m *machine) Load(ctx context.Context, _ hakaru.Place, spec hakaru.LoadSpec, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
 	if m.seen != nil {
 		m.seen(m.trial, m)
 	}
 	if m.loses != nil && m.loses(m.trial) {
 		return hakaru.LoadReport{}, fmt.Errorf("load: %w", link.ErrLost)
 	}
+	if m.sent != nil {
+		m.sent(m.trial, spec)
+	}
 	var report hakaru.LoadReport
 	for i := range w.Total() / hakaru.BucketWidth {
 		// A little noise, the same in every run of this test.
 		good := m.law[m.trial.Variant] + float64(m.trial.Seq%3)
 		b := hakaru.Bucket{At: i * hakaru.BucketWidth, Good: uint64(good)}
+		if spec.HTTP.Arrival != nil {
+			b.Latency = m.took[m.trial.Variant]
+		}
 		emit(b)
 		report.Buckets = append(report.Buckets, b)
 	}

@@ -764,3 +764,37 @@ func BenchmarkRuns10000Trials(b *testing.B) {
 		})
 	}
 }
+
+// The buckets of an open loop are kept apart from lists as the others are, and come
+// back where they were.
+func TestOpenLoopBuckets(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "store.db"))
+	open := func(seq int) hakaru.Result {
+		r := sampleResult(seq)
+		r.Open = &hakaru.OpenPhase{Rate: 1400, Share: 0.7, WarmUp: time.Second, Window: time.Second, Tally: &hakaru.Tally{Due: 1400, Lag: []byte{1}}}
+		switch seq {
+		case 1:
+			r.Open.Buckets = sampleResult(2).Buckets[:4]
+		case 2:
+			r.Open.Buckets = sampleResult(2).Buckets[:1]
+		case 3:
+			r.Open.Whole = true
+		}
+		return r
+	}
+	id := mustStore(t, s, sampleRun(), open, 3)
+	history, err := s.History(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := s.Trials(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		want := stored(id, open(i+1))
+		equal(t, fmt.Sprint("trial ", i+1), history[i], want)
+		want.Buckets, want.Open.Buckets = nil, nil
+		equal(t, fmt.Sprint("trial without buckets ", i+1), lists[i], want)
+	}
+}
