@@ -101,6 +101,64 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+// What is said of loops, connections and certificates is rendered, and what does not
+// go together is wrong.
+func TestHTTPLoops(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		load  hakaru.HTTPLoad
+		want  func(*hakaru.LoadSpec)
+		wrong string // paths
+	}{
+		{"closed", hakaru.HTTPLoad{}, func(*hakaru.LoadSpec) {}, ""},
+		{"a rate", hakaru.HTTPLoad{Rate: "600/m"}, func(s *hakaru.LoadSpec) {
+			s.HTTP.Arrival = &hakaru.Arrival{Law: hakaru.ConstantRate, Rate: 10}
+		}, ""},
+		{"a share", hakaru.HTTPLoad{Rate: "{share}", Arrival: "poisson", WarmUp: "2s", Duration: "3s"}, func(s *hakaru.LoadSpec) {
+			s.WarmUp, s.Window = 2*time.Second, 3*time.Second
+			s.Open = &hakaru.OpenSpec{Arrival: hakaru.Arrival{Law: hakaru.PoissonRate}, Share: 0.8, WarmUp: 2 * time.Second, Window: 3 * time.Second}
+		}, ""},
+		{"connections", hakaru.HTTPLoad{ConnectTo: "{http}", Family: "6", Sources: []string{"{source}", "::1"}, Threads: "2", Precise: "yes", Version: "1.0", Engine: "epoll"}, func(s *hakaru.LoadSpec) {
+			s.HTTP.ConnectTo, s.HTTP.Family, s.HTTP.Sources = "{http}", 6, []string{"127.0.0.2", "::1"}
+			s.HTTP.Threads, s.HTTP.Precise, s.HTTP.Version, s.HTTP.Engine = 2, true, "1.0", "epoll"
+		}, ""},
+		{"certificates", hakaru.HTTPLoad{URL: "https://x/", CA: "ca.pem", Cert: "/c.pem", Key: "k.pem", ServerName: "x", Insecure: "true"}, func(s *hakaru.LoadSpec) {
+			s.HTTP.URL = "https://x/"
+			s.HTTP.TLS = &hakaru.TLS{ServerName: "x", Insecure: true, CA: "/srv/ca.pem", Cert: "/c.pem", Key: "/srv/k.pem"}
+		}, ""},
+		{"a socket", hakaru.HTTPLoad{ConnectTo: "unix:/run/app.sock"}, func(s *hakaru.LoadSpec) { s.HTTP.ConnectTo = "unix:/run/app.sock" }, ""},
+		{"no rates", hakaru.HTTPLoad{Rate: "0/s"}, nil, "rate"},
+		{"too much", hakaru.HTTPLoad{Rate: "200%"}, nil, "rate"},
+		{"neither", hakaru.HTTPLoad{Rate: "fast", Arrival: "evenly"}, nil, "arrival rate"},
+		{"more threads than connections", hakaru.HTTPLoad{Connections: "2", Threads: "3"}, nil, "threads"},
+		{"a port only", hakaru.HTTPLoad{ConnectTo: ":80", Family: "5", Engine: "fast", Version: "2", Sources: []string{"here"}}, nil, "engine http_version connect_to family sources"},
+		{"a key without a certificate", hakaru.HTTPLoad{URL: "https://x/", Key: "k.pem"}, nil, "key"},
+		{"certificates without https", hakaru.HTTPLoad{Insecure: "true"}, nil, "insecure"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.load.URL == "" {
+				c.load.URL = "http://x/"
+			}
+			spec, wrong := render.HTTP(&c.load, "/srv", hakaru.Names{"share": "80%", "source": "127.0.0.2"}.Expand)
+			var paths []string
+			for _, w := range wrong {
+				paths = append(paths, strings.TrimPrefix(w.Path, "load.http."))
+			}
+			if got := strings.Join(paths, " "); got != c.wrong {
+				t.Fatalf("wrong: %s, want %s", got, c.wrong)
+			}
+			if c.want == nil {
+				return
+			}
+			want := hakaru.LoadSpec{WarmUp: time.Second, Window: 10 * time.Second, HTTP: &hakaru.HTTPRequest{URL: "http://x/", Method: "GET", Connections: 64, Timeout: 10 * time.Second, KeepAlive: true}}
+			c.want(&want)
+			if diff := cmp.Diff(want, spec); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // A plan can be estimated before load programs are built.
 func TestProgramTimes(t *testing.T) {
 	for duration, want := range map[string]time.Duration{"20s": 20 * time.Second, "{x}": 5 * time.Second, "": 10 * time.Second, "1000": 10 * time.Second} {
