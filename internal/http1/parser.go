@@ -10,6 +10,10 @@ import (
 // chunk's size line, and the trailers. Real heads stay below 64 KiB.
 const maxHead = 256 << 10
 
+// maxCached bounds the heads that are remembered: longer ones are rare, and would
+// be copied each time that they change.
+const maxCached = 4 << 10
+
 // beginning is how much of a body is kept for words about a bad answer.
 const beginning = 160
 
@@ -46,26 +50,69 @@ type Parser struct {
 	Head   bool   // the request was HEAD: no body whatever the headers say
 	Want   int    // the expected status, 0: any 2xx
 	Expect []byte // looked for in the body, where set
+	// Heads is where the last head is remembered, shared by the parsers of one
+	// thread; nil: this parser's own.
+	Heads *HeadCache
 
 	state     parserState
-	Status    int
 	Found     bool // expect was in the body
 	Close     bool // the connection cannot be used again
 	Got       bool // a byte of the answer has come
-	chunked   bool
-	otherTE   bool // a transfer coding whose end is the connection's
-	hasLength bool
-	oldHTTP   bool // HTTP/1.0
-	keepAlive bool // said by the server
-	remaining uint64
 	headBytes int
+	remaining uint64
 	err       error
+	said
+	own HeadCache
 
 	part  []byte // of a line that was split
 	carry []byte // end of the body so far, shorter than expect
 	Begin []byte // beginning of the body, where the answer may be a bad one
 	keep  bool   // it may
+}
+
+// said is what a head says.
+type said struct {
+	Status    int
+	length    uint64
+	hasLength bool
+	chunked   bool
+	otherTE   bool // a transfer coding whose end is the connection's
+	oldHTTP   bool // HTTP/1.0
+	keepAlive bool
+	closing   bool
 	phrase
+}
+
+// HeadCache remembers the last head and what it says. A service that is asked the
+// same thing over and over says the same thing, but for the date once a second:
+// comparing a head with the one before costs a tenth of reading it. It is for one
+// goroutine at a time; the zero value is ready.
+//
+// Only a head that came in one piece is remembered and recognized, and no interim
+// one. What it means for a request (HEAD, the expected status) is worked out each
+// time, so that parsers of different requests may share a cache.
+type HeadCache struct {
+	text []byte // with the empty line; nil: none
+	said said
+}
+
+// recognize returns the length of the head that b begins with, and what it says
+// in p, where it is the last one; 0 otherwise. Since the head remembered ends with
+// the first empty line in it, so does the one of b.
+func (c *HeadCache) recognize(b []byte, p *said) int {
+	n := len(c.text)
+	if n == 0 || len(b) < n || string(b[:n]) != string(c.text) {
+		return 0
+	}
+	*p = c.said
+	return n
+}
+
+// remember takes in a head that was read.
+func (c *HeadCache) remember(head []byte, said *said) {
+	if len(head) <= maxCached {
+		c.text, c.said = append(c.text[:0], head...), *said
+	}
 }
 
 // phrase is the reason of the status line, cut to fit.
@@ -86,24 +133,33 @@ func (p *Parser) Remaining() uint64 { return p.remaining }
 // Reset makes p ready for the next answer and keeps its memory and what the
 // request asks for.
 func (p *Parser) Reset() {
-	p.state, p.Status, p.Found, p.Close, p.Got = inStatus, 0, false, false, false
-	p.headBytes, p.err = 0, nil
+	p.state, p.Found, p.Close, p.Got = inStatus, false, false, false
+	p.headBytes, p.remaining, p.err = 0, 0, nil
 	p.part, p.carry, p.Begin = p.part[:0], p.carry[:0], p.Begin[:0]
-	p.n = 0
-	p.resetFraming()
+	p.forget()
+	p.Status, p.closing, p.n = 0, false, 0
 }
 
-// resetFraming forgets what a head said; also between an interim answer (1xx)
-// and the final one.
-func (p *Parser) resetFraming() {
-	p.chunked, p.otherTE, p.hasLength, p.oldHTTP, p.keepAlive, p.remaining = false, false, false, false, false, 0
+// forget is for between an interim answer (1xx) and the final one: what its head
+// said of its body.
+func (p *Parser) forget() {
+	p.length, p.hasLength, p.chunked, p.otherTE, p.oldHTTP, p.keepAlive = 0, false, false, false, false, false
 }
 
 // Feed takes the next bytes and returns how many of them belong to this answer
 // and whether it is complete. Bytes after the end are not looked at.
 func (p *Parser) Feed(b []byte) (n int, done bool, err error) {
-	if len(b) > 0 {
+	unknown := false // b begins with a head that is not the last one
+	if !p.Got && len(b) > 0 {
 		p.Got = true
+		if p.Heads == nil {
+			p.Heads = &p.own
+		}
+		n = p.Heads.recognize(b, &p.said)
+		if unknown = n == 0; !unknown {
+			p.headBytes = n
+			p.headEnd()
+		}
 	}
 	for n < len(b) && p.state < isDone {
 		switch p.state {
@@ -124,6 +180,12 @@ func (p *Parser) Feed(b []byte) (n int, done bool, err error) {
 			n = len(b)
 		default:
 			n += p.line(b[n:])
+			if unknown && p.state != inHeader { // the head is over
+				unknown = false
+				if p.state != inStatus && p.state != isBroken {
+					p.Heads.remember(b[:n], &p.said)
+				}
+			}
 		}
 	}
 	return n, p.state == isDone, p.err
@@ -293,7 +355,7 @@ func (p *Parser) header(line []byte) {
 	case len("connection"):
 		if equalFold(name, "connection") {
 			eachToken(line[colon+1:], func(token []byte) {
-				p.Close = p.Close || equalFold(token, "close")
+				p.closing = p.closing || equalFold(token, "close")
 				p.keepAlive = p.keepAlive || equalFold(token, "keep-alive")
 			})
 		}
@@ -325,11 +387,11 @@ func (p *Parser) contentLength(value []byte) {
 			}
 			length = length*10 + uint64(c-'0')
 		}
-		if p.hasLength && length != p.remaining {
-			p.fail(ErrNotHTTP, fmt.Sprintf("two content lengths, %d and %d", p.remaining, length))
+		if p.hasLength && length != p.length {
+			p.fail(ErrNotHTTP, fmt.Sprintf("two content lengths, %d and %d", p.length, length))
 			return
 		}
-		p.hasLength, p.remaining = true, length
+		p.hasLength, p.length = true, length
 	})
 	if empty {
 		p.fail(ErrNotHTTP, "an empty content length")
@@ -339,12 +401,12 @@ func (p *Parser) contentLength(value []byte) {
 // headEnd decides how long the body is (RFC 9112 §6.3).
 func (p *Parser) headEnd() {
 	if p.Status < 200 && p.Status != 101 {
-		p.resetFraming()
+		p.forget()
 		p.state = inStatus // an interim answer; the final one follows
 		return
 	}
 	p.keep = len(p.Expect) > 0 || !p.Wanted()
-	p.Close = p.Close || p.Status == 101 || p.oldHTTP && !p.keepAlive
+	p.Close = p.closing || p.Status == 101 || p.oldHTTP && !p.keepAlive
 	switch {
 	case p.Head || p.Status == 204 || p.Status == 304 || p.Status == 101:
 		p.state = isDone
@@ -352,10 +414,10 @@ func (p *Parser) headEnd() {
 		p.state, p.headBytes = inChunkSize, 0
 	case p.otherTE || !p.hasLength:
 		p.state, p.Close = inRest, true
-	case p.remaining == 0:
+	case p.length == 0:
 		p.state = isDone
 	default:
-		p.state = inBody
+		p.state, p.remaining = inBody, p.length
 	}
 }
 

@@ -247,6 +247,102 @@ func TestParserFindsText(t *testing.T) {
 	})
 }
 
+// A remembered head changes nothing: parsers that share a cache say of any answers,
+// in any order and any pieces, what a new parser says of each.
+func TestParserRemembersHeads(t *testing.T) {
+	var texts []string
+	for _, c := range answers {
+		if len(c.text) < 1000 {
+			texts = append(texts, c.text)
+		}
+	}
+	texts = append(texts, // heads that begin, or go on, alike
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
+		"HTTP/1.1 200 OK\n\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, and more",
+		"HTTP/1.1 503 OK\r\nContent-Length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", maxCached)+"\r\nContent-Length: 0\r\n\r\n")
+	sequences := func(t *rapid.T) (hits int) {
+		var heads HeadCache
+		shared := []*Parser{{Heads: &heads}, {Heads: &heads, Head: true}, {Heads: &heads, Want: 503, Expect: []byte("ell")}}
+		pool := rapid.SliceOfN(rapid.SampledFrom(texts), 1, 3).Draw(t, "pool")
+		for range rapid.IntRange(1, 12).Draw(t, "answers") {
+			p := shared[rapid.IntRange(0, len(shared)-1).Draw(t, "parser")]
+			text := []byte(rapid.SampledFrom(pool).Draw(t, "answer"))
+			var pieces [][]byte
+			switch rapid.IntRange(0, 3).Draw(t, "pieces") {
+			case 0:
+				pieces = split(t, text)
+			case 1:
+				at := rapid.IntRange(0, len(text)).Draw(t, "at")
+				pieces = [][]byte{text[:at], text[at:]}
+			default:
+				pieces = [][]byte{text}
+			}
+			if n := len(heads.text); n > 0 && len(pieces) > 0 && bytes.HasPrefix(pieces[0], heads.text) {
+				hits++
+			}
+			want := parse(&Parser{Head: p.Head, Want: p.Want, Expect: p.Expect}, pieces...)
+			if d := cmp.Diff(want, parse(p, pieces...)); d != "" {
+				t.Fatalf("%q after %q (-new parser +sharing)\n%s", pieces, heads.text, d)
+			}
+		}
+		return hits
+	}
+	hits := 0
+	rapid.Check(t, func(t *rapid.T) { hits += sequences(t) })
+	if hits < 50 {
+		t.Errorf("%d heads were those before: the test tests little", hits)
+	}
+}
+
+// What is remembered: whole final heads that are not too long.
+func TestWhatIsRemembered(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+	for _, c := range []struct {
+		name   string
+		pieces []string
+		want   string
+	}{
+		{"head and body", []string{head + "hello"}, head},
+		{"the body later", []string{head, "hello"}, head},
+		{"what follows the answer", []string{head + "hello" + head}, head},
+		{"a split head", []string{head[:20], head[20:] + "hello"}, ""},
+		{"an interim answer", []string{"HTTP/1.1 100 Continue\r\n\r\n" + head + "hello"}, ""},
+		{"a head that is wrong", []string{"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"}, ""},
+		{"a long head", []string{strings.Replace(head, "\n", "\nX: "+strings.Repeat("x", maxCached)+"\r\n", 1) + "hello"}, ""},
+	} {
+		p := &Parser{}
+		parse(p, bytesOf(c.pieces)...)
+		if got := string(p.own.text); got != c.want {
+			t.Errorf("%s: %q is remembered, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func bytesOf(texts []string) (pieces [][]byte) {
+	for _, text := range texts {
+		pieces = append(pieces, []byte(text))
+	}
+	return pieces
+}
+
+// Heads that change, as that with the date does each second, cost no allocation.
+func TestParserDoesNotAllocate(t *testing.T) {
+	texts := bytesOf([]string{
+		"HTTP/1.1 200 OK\r\nDate: Mon, 30 Nov 2026 18:00:00 GMT\r\nContent-Length: 5\r\n\r\nhello",
+		"HTTP/1.1 200 OK\r\nDate: Mon, 30 Nov 2026 18:00:01 GMT\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	})
+	p, n := &Parser{Expect: []byte("ell")}, 0
+	if allocations := testing.AllocsPerRun(1000, func() {
+		n++
+		p.Reset()
+		if _, done, err := p.Feed(texts[n/3%2]); !done || !p.Found {
+			t.Error("not done:", err)
+		}
+	}); allocations != 0 {
+		t.Errorf("%g allocations for an answer, want 0", allocations)
+	}
+}
+
 // Any bytes, however they are split, give the same outcome as in one piece.
 func FuzzParser(f *testing.F) {
 	for _, c := range answers {
@@ -277,15 +373,30 @@ func FuzzParser(f *testing.F) {
 		if d := cmp.Diff(whole, parse(&Parser{Head: head, Expect: []byte(expect)}, bytewise(text)...)); d != "" {
 			t.Fatalf("byte by byte (-whole +bytes)\n%s", d)
 		}
+		p := &Parser{Head: !head, Want: 999}
+		parse(p, text)
+		p.Head, p.Want, p.Expect = head, 0, []byte(expect)
+		if d := cmp.Diff(whole, parse(p, text)); d != "" {
+			t.Fatalf("with its head remembered (-whole +again)\n%s", d)
+		}
 	})
 }
 
+// A head that is the one before, and one that is not.
 func BenchmarkParser(b *testing.B) {
+	b.Run("same", func(b *testing.B) { benchmarkParser(b, false) })
+	b.Run("other", func(b *testing.B) { benchmarkParser(b, true) })
+}
+
+func benchmarkParser(b *testing.B, forget bool) {
 	text := []byte("HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Mon, 30 Nov 2026 18:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 6\r\nConnection: keep-alive\r\n\r\nhello\n")
 	var p Parser
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Reset()
+		if forget {
+			p.own.text = p.own.text[:0]
+		}
 		if _, done, err := p.Feed(text); !done {
 			b.Fatal(err)
 		}
