@@ -91,3 +91,36 @@ func TestOutline(t *testing.T) {
 		t.Error("the outline tells a secret")
 	}
 }
+
+// A plan says which loops there are, and what their rates are settled by.
+func TestOutlineOfLoops(t *testing.T) {
+	for name, change := range map[string]func(*hakaru.Experiment, *hakaru.LoadSpec){
+		"outline-open.txt": func(e *hakaru.Experiment, load *hakaru.LoadSpec) {
+			e.Goal, e.Load.HTTP.Rate = hakaru.P99, "70%"
+			e.Design.Open = &hakaru.OpenDesign{Calibrate: 3, Takes: 4 * time.Second}
+			load.Open = &hakaru.OpenSpec{Arrival: hakaru.Arrival{Law: hakaru.ConstantRate}, Share: 0.7, WarmUp: time.Second, Window: 2 * time.Second}
+		},
+		"outline-capacity.txt": func(e *hakaru.Experiment, load *hakaru.LoadSpec) {
+			e.Goal = hakaru.Capacity
+			e.Limits = append(e.Limits, hakaru.Limit{Metric: hakaru.P99, Bound: 0.05}, hakaru.Limit{Metric: hakaru.Capacity, Bound: 100, AtLeast: true})
+			load.Window = 30 * time.Second
+			load.Capacity = &hakaru.CapacitySpec{Steps: 15, Settle: 500 * time.Millisecond, Step: 1500 * time.Millisecond}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exp := sample()
+			exp.Variants, exp.Levels, exp.Strata = exp.Variants[:2], nil, []map[string]string{{}}
+			load := hakaru.LoadSpec{HTTP: &hakaru.HTTPRequest{Method: "GET", URL: "http://{http}/", Connections: 64}, WarmUp: time.Second, Window: 2 * time.Second}
+			change(&exp, &load)
+			var b bytes.Buffer
+			err := Outline(&b, Input{Experiment: exp, Trials: 62, PerTrial: 7 * time.Second, AtMost: 7 * time.Minute,
+				Render: func(variant string, _ map[string]string) (hakaru.Bundle, hakaru.LoadSpec, error) {
+					return hakaru.Bundle{}, load, nil
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name, b.Bytes())
+		})
+	}
+}

@@ -172,6 +172,45 @@ func cases() map[string]func(in *Input) {
 				}
 			}
 		},
+		"open-loop": func(in *Input) {
+			e := &in.Run.Experiment
+			e.Goal, e.Load.HTTP.Rate, e.Load.HTTP.Arrival = hakaru.P99, "70%", "poisson"
+			e.Limits = append([]hakaru.Limit{{Metric: hakaru.P50, Bound: 0.05}}, e.Limits...)
+			in.Run.Frozen.Rates = []hakaru.OpenRate{{Rate: 131, Share: 0.7, Capacity: 187.4, Trials: 6}}
+			for i := range in.Comparisons {
+				c := &in.Comparisons[i]
+				c.Judged = c.Metric == hakaru.P99
+				if c.Judged {
+					c.Ratio, c.Low, c.High, c.Verdict = 0.31, 0.28, 0.34, hakaru.Better
+				} else {
+					c.Verdict = hakaru.Unclear
+				}
+			}
+			for i := range in.History {
+				r := &in.History[i]
+				for j := range r.Measurements {
+					r.Measurements[j].Open = r.Measurements[j].Metric == hakaru.P99 && r.Phase == hakaru.Compare
+				}
+			}
+			in.Limits = append(in.Limits, hakaru.LimitResult{Metric: hakaru.P50, Variant: "processes", Limit: 0.05, Value: 0.031, Low: 0.03, High: 0.032, Trials: 5, Verdict: hakaru.Meets})
+		},
+		"capacity": func(in *Input) {
+			e := &in.Run.Experiment
+			e.Goal = hakaru.Capacity
+			e.Limits = []hakaru.Limit{{Metric: hakaru.P99, Bound: 0.05}, {Metric: hakaru.Errors, Bound: 0.01, Implied: true}}
+			in.Comparisons, in.Limits = in.Comparisons[:3], nil
+			for i := range in.Comparisons {
+				in.Comparisons[i].Metric = hakaru.Capacity
+			}
+			for i := range in.History {
+				r := &in.History[i]
+				for j := range r.Measurements {
+					if r.Measurements[j].Metric == hakaru.Throughput {
+						r.Measurements[j].Metric = hakaru.Capacity
+					}
+				}
+			}
+		},
 		"unclear": func(in *Input) {
 			in.Outcome.State = compare.StateUnclear
 			in.Outcome.Strata[0] = compare.Answer{State: compare.StateUnclear, Winner: "base", Blocks: 28, Undecided: []string{"processes", "threads"}}
