@@ -27,6 +27,7 @@ import (
 	"hakaru/internal/endpoint"
 	"hakaru/internal/http1"
 	"hakaru/internal/latency"
+	"hakaru/internal/load/epoll"
 	"hakaru/internal/load/goroutines"
 	"hakaru/internal/load/job"
 )
@@ -191,10 +192,16 @@ func run(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func
 	return report, errors.Join(err, reportErr)
 }
 
-// engineFor chooses the engine for a request, by name or by what fits.
+// engineFor chooses the engine for a request: the one that was asked for, or epoll
+// where it fits, since it costs least.
 func engineFor(req hakaru.HTTPRequest, to *job.Target) (job.Engine, string, error) {
-	switch req.Engine {
-	case "", "goroutines":
+	unfit := epoll.Fits(to)
+	switch {
+	case req.Engine == "epoll" && unfit != nil:
+		return nil, "", fmt.Errorf("engine epoll: %w: want goroutines", unfit)
+	case req.Engine == "epoll", req.Engine == "" && unfit == nil:
+		return epoll.Engine{}, "epoll", nil
+	case req.Engine == "", req.Engine == "goroutines":
 		return goroutines.Engine{}, "goroutines", nil
 	}
 	return nil, "", fmt.Errorf("engine %q is none: want epoll or goroutines", req.Engine)
