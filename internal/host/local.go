@@ -184,7 +184,13 @@ func (l *Local) Load(ctx context.Context, place hakaru.Place, spec hakaru.LoadSp
 	for name, value := range spec.HTTP.Headers {
 		request.Headers[name] = place.Names.Expand(value)
 	}
-	report, err := load.HTTP(ctx, request, w, emit)
+	var report hakaru.LoadReport
+	var err error
+	if spec.Capacity != nil {
+		report, err = load.FindCapacity(ctx, request, *spec.Capacity, w, emit, nil)
+	} else {
+		report, err = load.HTTP(ctx, request, w, emit)
+	}
 	var late *load.LateError
 	if errors.As(err, &late) {
 		return report, &LateError{Message: err.Error()}
