@@ -54,6 +54,10 @@ func Judge(rate float64, holds []hakaru.Condition, t *hakaru.Tally, spins bool) 
 		step.Void = "it was not measured for any time"
 		return step
 	}
+	if t.Good+t.Bad == 0 && t.Due == 0 && rate*t.Took.Seconds() < 1 {
+		step.Void = "no request was due in it: longer steps have some"
+		return step
+	}
 	step.Achieved = float64(t.Good) / t.Took.Seconds()
 	step.Errors, _ = condition.Errors(t)
 	if own := condition.Own(t); own > 0 {

@@ -80,6 +80,9 @@ func TestJudge(t *testing.T) {
 			}
 		}
 	}
+	if got := Judge(0.4, nil, &hakaru.Tally{Took: 2 * time.Second}, false); !strings.Contains(got.Void, "longer steps") {
+		t.Errorf("a step without requests: %+v, want void", got)
+	}
 	if got := Judge(1000, nil, &hakaru.Tally{}, false); got.Void == "" {
 		t.Errorf("a step of no time: %+v, want void", got)
 	}

@@ -314,6 +314,9 @@ func (f *finder) conclude() {
 	}
 	if best >= 0 {
 		f.report.Tally = f.tallies[best]
+		if w, doubt := f.few(f.steps[best], f.tallies[best]); doubt {
+			f.report.Warnings = append(f.report.Warnings, w)
+		}
 	}
 	if t := f.report.Tally; t != nil {
 		f.report.Latency = t.Latency
@@ -321,6 +324,19 @@ func (f *finder) conclude() {
 	if w, doubt := f.connections(); doubt {
 		f.report.Warnings = append(f.report.Warnings, w)
 	}
+}
+
+// few says where a step has so few answers that a quantile which is asked for is
+// that of the slowest two or three.
+func (f *finder) few(s hakaru.CapacityStep, t *hakaru.Tally) (w hakaru.Warning, doubt bool) {
+	const above = 3
+	for _, c := range f.spec.Holds {
+		if c.Quantile > 0 && c.Quantile < 1 && float64(t.Good)*(1-c.Quantile) < above {
+			return hakaru.Warning{Code: "few_answers", Message: fmt.Sprintf("a step at %s has %d answers, of which at most %d lie above %s: longer steps say more",
+				unit.Rate(s.Rate), t.Good, int(float64(t.Good)*(1-c.Quantile)), c.Metric)}, true
+		}
+	}
+	return w, false
 }
 
 // connections says where the number of connections may have been the bound, not the
