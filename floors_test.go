@@ -51,7 +51,7 @@ var floors = []struct {
 	{1, "internal/diagnose", []string{"internal/measure"}, nil},
 	{1, "internal/layout", nil, []string{"charm.land/lipgloss/v2"}},
 	{1, "internal/wording", []string{"internal/compare", "internal/layout"}, nil},
-	{1, "internal/loadreport", []string{"internal/diagnose", "internal/layout", "internal/wording"}, nil},
+	{1, "internal/loadreport", []string{"internal/condition", "internal/diagnose", "internal/layout", "internal/wording"}, nil},
 	{1, "internal/rehearsal", []string{"internal/layout", "internal/render", "internal/wording"}, nil},
 	{1, "internal/report", []string{"internal/compare", "internal/layout", "internal/wording"}, nil},
 	{1, "internal/refserver/config", nil, nil},
