@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -265,5 +266,51 @@ func TestSearchIsCutOff(t *testing.T) {
 	})
 	if _, err := FindCapacity(t.Context(), plainRequest(1), hakaru.CapacitySpec{}, hakaru.Window{}, nil, nil); err == nil {
 		t.Error("no conditions: no error")
+	}
+}
+
+// A service of so many workers, over sockets, with the engine that fits: sleeps are never shorter than they
+// are asked for, so that the law is the most there can be on any machine.
+func TestSearchOverSockets(t *testing.T) {
+	const workers, each = 2, 20 * time.Millisecond
+	const most = workers / 0.020
+	slots := make(chan struct{}, workers)
+	l := listen(t, "tcp", "127.0.0.1:0", func(_ int, c net.Conn) {
+		eachRequest(c, func() bool {
+			slots <- struct{}{}
+			time.Sleep(each)
+			<-slots
+			return say(c, hello)
+		})
+	})
+	spec := searchFor(t, "p99<400ms", 5)
+	spec.Settle, spec.Step = 0, hakaru.BucketWidth
+	req := plainRequest(8)
+	req.URL = "http://" + l.Addr().String() + "/"
+	steps := 0
+	report, err := FindCapacity(t.Context(), req, spec, hakaru.Window{Length: time.Minute}, nil, func(hakaru.CapacityStep) { steps++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := report.Capacity
+	if found.Value <= 0 || found.Low > most*1.02 || steps != len(found.Steps) || steps == 0 {
+		t.Errorf("%g in %g to %g after %d steps, want at most %g", found.Value, found.Low, found.High, steps, most)
+		for _, s := range found.Steps {
+			t.Logf("%g/s: %g/s, holds %v %s%s", s.Rate, s.Achieved, s.Holds, s.Why, s.Void)
+		}
+	}
+	for _, s := range found.Steps {
+		if s.Holds && s.Rate > most*1.1 {
+			t.Errorf("%g/s held, which is beyond the law's %g/s", s.Rate, float64(most))
+		}
+	}
+	contiguous(t, report.Buckets)
+	if len(report.Counters) == 0 || len(report.Buckets[0].Counters) != len(report.Counters) || len(report.Samples) > 0 {
+		t.Errorf("columns %v, samples %v", report.Counters, report.Samples)
+	}
+	for i, b := range report.Buckets {
+		if len(b.Counters) != len(report.Counters) {
+			t.Errorf("bucket %d has %d counters of %d", i, len(b.Counters), len(report.Counters))
+		}
 	}
 }
