@@ -121,6 +121,12 @@ func searched(v view) *hakaru.Void {
 			Evidence: fmt.Sprintf("the capacity is at least %s, and what it is is not known: %s", unit.Rate(c.Low), c.Reached),
 			Hint:     v.moreLoad(),
 		}
+	case len(c.Steps) == 0:
+		return &hakaru.Void{
+			Reason:   hakaru.VoidGenerator,
+			Evidence: "the time was over before any rate was tried",
+			Hint:     "a longer duration in load.http has time for some",
+		}
 	case counted == 0:
 		return &hakaru.Void{
 			Reason:   hakaru.VoidGenerator,

@@ -116,6 +116,9 @@ func TestOpenVoid(t *testing.T) {
 		{"the capacity is that of the generator", func(l *loops) {
 			l.search = &hakaru.CapacityReport{Low: 900, Reached: "it used 95 % of its CPUs", Steps: []hakaru.CapacityStep{{Holds: true}}}
 		}, hakaru.VoidGenerator, "the capacity is at least 900/s, and what it is is not known: it used 95 % of its CPUs"},
+		{"no time for any rate", func(l *loops) {
+			l.search = &hakaru.CapacityReport{}
+		}, hakaru.VoidGenerator, "before any rate was tried"},
 		{"no rate counts", func(l *loops) {
 			l.search = &hakaru.CapacityReport{Steps: []hakaru.CapacityStep{{Void: "it ran out of ports"}}}
 		}, hakaru.VoidGenerator, "none of the 1 rates that were tried counts: it ran out of ports"},

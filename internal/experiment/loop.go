@@ -76,9 +76,6 @@ func (b *builder) checkCapacity(judged bool) {
 	if b.written("load.http.rate") {
 		b.Mistake(b.loadAt("load.http.rate"), "not-used", "load.http.rate: with goal: capacity it is the rate that is searched for", "leave it out")
 	}
-	if b.written("load.http.arrival") {
-		b.Mistake(b.loadAt("load.http.arrival"), "not-used", "load.http.arrival: the rates that goal: capacity tries are held evenly", "leave it out")
-	}
 }
 
 // limitAt is where a limit was written.

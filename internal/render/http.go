@@ -21,7 +21,8 @@ const (
 	defaultTimeout     = 10 * time.Second
 	maxConnections     = 100_000
 	maxThreads         = 1024
-	maxRate            = 1e7  // 1/s
+	maxRate            = 1e7 // 1/s
+	leastSearch        = 5 * time.Second
 	maxShare           = 1.50 // of the capacity: above it the service only falls behind
 )
 
@@ -43,8 +44,17 @@ func (r *Rendering) Load() (hakaru.LoadSpec, error) {
 	} else {
 		spec, wrong = HTTP(r.exp.Load.HTTP, r.exp.Dir, r.text)
 		if spec.HTTP != nil && r.exp.Goal == hakaru.Capacity {
-			if r.exp.Load.HTTP.Duration == "" {
+			h := r.exp.Load.HTTP
+			if h.Duration == "" {
 				spec.Window = DefaultSearch
+			}
+			if spec.Window < leastSearch {
+				w := written{path: "load.http"}
+				w.wrong("duration", h.Duration, fmt.Sprintf("%s is too short to try rates in, with goal: capacity", unit.ExactDuration(spec.Window)), "write at least "+unit.ExactDuration(leastSearch))
+				wrong = append(wrong, w.failed...)
+			}
+			if law := hakaru.ArrivalLaw(r.text(h.Arrival)); law == hakaru.PoissonRate {
+				spec.HTTP.Arrival = &hakaru.Arrival{Law: law} // at the rates that are tried
 			}
 			spec.Capacity = search(r.exp.Limits, spec.Window)
 		}
