@@ -168,11 +168,11 @@ func BenchmarkClient(b *testing.B) {
 		b.Run(fmt.Sprintf("hakaru/c=%d", connections), func(b *testing.B) {
 			j := &job.Job{Request: r, Schedule: job.Schedule{Start: time.Now(), Total: time.Hour}, To: &job.Target{Network: to.Network, Address: to.Address}, Rec: job.NewRecorder(1, 0, time.Hour)}
 			spread(b, connections, func(i int) (func() error, func()) {
-				w := newWorker(j, i)
+				w := newWorker(j, i, nil)
 				began := w.Now()
 				return func() error {
 					w.since.Store(int64(began))
-					began, _, _ = w.once(b.Context(), began)
+					began, _, _ = w.once(b.Context(), began, began)
 					if w.conn == nil {
 						return fmt.Errorf("the connection broke: %v", w.Rec.Samples())
 					}

@@ -1,7 +1,7 @@
 // Package goroutines is the engine of one goroutine for each connection, over
 // net.Conn. It runs wherever Go does, and speaks TLS; it costs about what wrk costs
 // at 8 connections and more, twice that at one, where parking a goroutine weighs
-// most.
+// most. Job.Threads is nothing to it: the runtime's threads are used as they are.
 package goroutines
 
 import (
@@ -42,6 +42,9 @@ type worker struct {
 	buffer []byte
 	dial   job.DialFunc
 
+	shared *schedule     // of an open loop; nil: the loop is closed
+	turn   chan struct{} // the worker's request in shared is due
+
 	// since is when the request that is out began, in nanoseconds since the
 	// start. The watch changes it to overdue and only then closes the
 	// connection, and the worker changes it from the same value to the next;
@@ -69,8 +72,13 @@ func (Engine) Run(ctx context.Context, j *job.Job) int {
 
 	workers := make([]*worker, j.Connections)
 	var working, watching sync.WaitGroup
+	var shared *schedule
+	if j.Law != nil {
+		shared = newSchedule(j)
+		watching.Go(func() { shared.pace(sending, newAlarm(j.To)) })
+	}
 	for i := range workers {
-		w := newWorker(j, i)
+		w := newWorker(j, i, shared)
 		workers[i] = w
 		working.Go(func() { w.run(sending, started) })
 	}
@@ -78,6 +86,10 @@ func (Engine) Run(ctx context.Context, j *job.Job) int {
 	watching.Go(func() { watch(ctx, j, workers, finished) })
 	working.Wait()
 	close(finished)
+	if shared != nil {
+		j.Rec.Shard(0).Unsent(shared.unsent())
+	}
+	cancel()
 	watching.Wait()
 
 	opened := 0
@@ -89,8 +101,11 @@ func (Engine) Run(ctx context.Context, j *job.Job) int {
 	return opened
 }
 
-func newWorker(j *job.Job, i int) *worker {
-	w := &worker{Job: j, shard: j.Rec.Shard(i), buffer: make([]byte, firstBuffer), dial: j.To.Dialer(j.Timeout)}
+func newWorker(j *job.Job, i int, shared *schedule) *worker {
+	w := &worker{Job: j, shard: j.Rec.Shard(i), buffer: make([]byte, firstBuffer), dial: j.To.Dialer(j.Timeout), shared: shared}
+	if shared != nil {
+		w.turn = make(chan struct{}, 1)
+	}
 	w.parser.Head, w.parser.Want, w.parser.Expect = j.Head, j.Status, j.Expect
 	w.since.Store(idle)
 	return w
@@ -185,14 +200,21 @@ func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 		return
 	}
 	pause := job.FirstPause
-	for began := w.Now(); began < w.Total; {
+	free := time.Duration(0) // since when nothing is out
+	if w.shared == nil {
+		free = w.Now()
+	}
+	for {
+		due, began, more := w.next(ctx, free)
+		if !more {
+			break
+		}
 		w.since.Store(int64(began))
-		next, connected, again := w.once(ctx, began)
+		now, connected, again := w.once(ctx, due, began)
 		if !again {
 			break
 		}
-		began = next
-		if connected {
+		if free = now; connected {
 			pause = job.FirstPause
 			continue
 		}
@@ -201,9 +223,26 @@ func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 			break
 		}
 		pause = min(2*pause, job.LongPause)
-		began = w.Now()
+		free = w.Now()
 	}
 	w.since.Store(idle)
+}
+
+// next is the next request: when it was due, and when it begins, which is now. In
+// a closed loop that is the moment when the one before was done with.
+func (w *worker) next(ctx context.Context, free time.Duration) (due, began time.Duration, more bool) {
+	if w.shared == nil {
+		return free, free, free < w.Total && w.Budget.Take()
+	}
+	if due, more = w.shared.take(ctx, w.turn); !more {
+		return 0, 0, false
+	}
+	if began = w.Now(); began >= w.Total {
+		w.shared.leave(due)
+		return 0, 0, false
+	}
+	w.shard.Sent(due, free, began)
+	return due, began, true
 }
 
 // connectEarly opens the connection before the start. What goes wrong before it
@@ -217,7 +256,8 @@ func (w *worker) connectEarly(ctx context.Context) {
 			return
 		}
 		if now := w.Now(); now >= 0 {
-			if ctx.Err() == nil && now < w.Total && !errors.Is(err, errEnded) {
+			// In an open loop no request was due on this connection.
+			if w.shared == nil && ctx.Err() == nil && now < w.Total && !errors.Is(err, errEnded) && w.Budget.Take() {
 				w.fail(now, now, job.ConnectKind(err), err)
 			}
 			return
@@ -228,10 +268,11 @@ func (w *worker) connectEarly(ctx context.Context) {
 	}
 }
 
-// once sends the request and records its answer. It returns when it was
-// complete, which is when the next one begins, whether there was a connection,
-// and whether to go on.
-func (w *worker) once(ctx context.Context, began time.Duration) (now time.Duration, connected, again bool) {
+// once sends the request, which was due at some time and begins now, and records
+// its answer. It returns when it was complete, which is when the next one of a
+// closed loop begins, whether there was a connection, and whether to go on. The
+// timeout runs from the beginning, the latency from when it was due.
+func (w *worker) once(ctx context.Context, due, began time.Duration) (now time.Duration, connected, again bool) {
 	retried := false
 	for {
 		connecting := w.conn == nil
@@ -241,13 +282,13 @@ func (w *worker) once(ctx context.Context, began time.Duration) (now time.Durati
 				if ctx.Err() != nil || errors.Is(err, errEnded) || now >= w.Total {
 					return now, false, false
 				}
-				w.fail(began, now, job.ConnectKind(err), err)
+				w.fail(due, now, job.ConnectKind(err), err)
 				return now, false, true
 			}
 			if w.since.Load() == overdue { // while there was nothing to close
 				now = w.Now()
 				w.drop()
-				w.fail(began, now, job.TimedOut, nil)
+				w.fail(due, now, job.TimedOut, nil)
 				return now, true, true
 			}
 		}
@@ -257,17 +298,21 @@ func (w *worker) once(ctx context.Context, began time.Duration) (now time.Durati
 		}
 		err := w.exchange()
 		now = w.Now()
-		inTime := now-began <= w.Timeout && w.since.CompareAndSwap(int64(began), int64(now))
+		next := int64(now) // the next one begins at once, or when it is due
+		if w.shared != nil {
+			next = idle
+		}
+		inTime := now-began <= w.Timeout && w.since.CompareAndSwap(int64(began), next)
 		if now >= w.Total || err != nil && ctx.Err() != nil {
 			return now, true, false // counts in no bucket
 		}
 		if !inTime {
 			w.drop()
-			w.fail(began, now, job.TimedOut, nil)
+			w.fail(due, now, job.TimedOut, nil)
 			return now, true, true
 		}
 		if err == nil {
-			w.answered(began, now)
+			w.answered(due, now)
 			return now, true, true
 		}
 		lay := w.waited
@@ -279,7 +324,7 @@ func (w *worker) once(ctx context.Context, began time.Duration) (now time.Durati
 			w.since.Store(int64(began))
 			continue
 		}
-		w.fail(began, now, kind, err)
+		w.fail(due, now, kind, err)
 		return now, true, true
 	}
 }
@@ -333,12 +378,12 @@ func (w *worker) grow() {
 }
 
 // answered judges a complete answer and records it.
-func (w *worker) answered(began, now time.Duration) {
+func (w *worker) answered(due, now time.Duration) {
 	w.waited = true
 	if w.Close || w.parser.Close {
 		w.drop()
 	}
-	a := job.Answer{Due: began, Sent: w.sent, First: w.first, Done: now, Status: w.parser.Status, Bytes: w.size}
+	a := job.Answer{Due: due, Sent: w.sent, First: w.first, Done: now, Status: w.parser.Status, Bytes: w.size}
 	if a.First == 0 {
 		a.First = now
 	}
@@ -352,8 +397,8 @@ func (w *worker) answered(began, now time.Duration) {
 }
 
 // fail records a request without a usable answer.
-func (w *worker) fail(began, now time.Duration, kind int, err error) {
-	w.shard.Failed(began, now, kind)
+func (w *worker) fail(due, now time.Duration, kind int, err error) {
+	w.shard.Failed(due, now, kind)
 	w.Rec.Tell(kind, func() string {
 		if err == nil {
 			return fmt.Sprintf("no answer within %v", w.Timeout)
