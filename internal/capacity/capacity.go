@@ -53,7 +53,7 @@ const Precise = 0.03
 
 // spreads are the values of s, from a service with a hard bound on a quiet machine
 // to steps that differ by a third and more, and how likely each is at first. Wide
-// ones are rare, and without them the interval of a noisy machine would be too
+// ones are rare, but without them the interval of a noisy machine would be too
 // narrow.
 var spreads = []struct{ s, prior float64 }{
 	{0.005, 0.20}, {0.01, 0.20}, {0.02, 0.20}, {0.05, 0.15}, {0.10, 0.15}, {0.20, 0.10},
@@ -145,8 +145,9 @@ func round(rate float64) float64 {
 	return math.Round(rate/unit) * unit
 }
 
-// Estimate is what the steps so far say. Value is the median of the posterior: the
-// rate at which a step holds in half of the cases. At Low it holds nearly always.
+// Estimate is what the steps so far say. Value is the median of the posterior of
+// exp θ, the rate at which a step holds in half of the cases; a little below it nearly
+// all do, by how much says s.
 func (s Search) Estimate(steps []hakaru.CapacityStep) hakaru.CapacityReport {
 	report := hakaru.CapacityReport{Steps: slices.Clone(steps)}
 	v := see(steps)
