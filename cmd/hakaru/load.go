@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hakaru"
+	"hakaru/internal/capacity"
 	"hakaru/internal/condition"
 	"hakaru/internal/endpoint"
 	"hakaru/internal/http1"
@@ -29,6 +30,11 @@ const (
 	loadDuration    = 10 * time.Second
 	// endless is the window of a load that a number of requests ends.
 	endless = 1000 * time.Hour
+	// Of a search for the capacity: at most so many rates, each held for so long
+	// after a moment that is left out.
+	searchSteps  = 24
+	searchSettle = 500 * time.Millisecond
+	searchStep   = 2 * time.Second
 	// vain is how long a load goes on of which not one connection was accepted:
 	// there is nothing to learn from the rest of it.
 	vain = time.Second
@@ -289,7 +295,7 @@ func whenDue(flags *pflag.FlagSet, f *loadFlags, p *loadPlan) error {
 		return usagef("choose one of them", "%s exclude each other", strings.Join(laws, " and "))
 	}
 	for _, name := range []string{"arrival", "seed"} {
-		if flags.Changed(name) && f.rate == "" {
+		if flags.Changed(name) && f.rate == "" && f.capacity == "" {
 			return usagef("write -r 2000/s", "--%s is of an open loop with a rate, and there is no --rate", name)
 		}
 	}
@@ -297,7 +303,22 @@ func whenDue(flags *pflag.FlagSet, f *loadFlags, p *loadPlan) error {
 		return usagef("write -r 2000/s, or leave --precise out", "--precise is of an open loop: in a closed one no request has a time at which it is due")
 	}
 	p.Request.Precise = f.precise
-	if len(laws) == 0 || laws[0] == "--find-capacity" {
+	if len(laws) == 0 {
+		return nil
+	}
+	a := &hakaru.Arrival{Law: hakaru.ArrivalLaw(f.arrival)}
+	switch a.Law {
+	case hakaru.PoissonRate:
+		a.Seed = f.seed
+	case hakaru.ConstantRate:
+		if flags.Changed("seed") {
+			return usagef("write --arrival poisson, or leave --seed out", "--seed is of --arrival poisson: a constant rate leaves nothing to chance")
+		}
+	default:
+		return usagef("the laws are: constant, poisson", "there is no arrival %q", f.arrival)
+	}
+	if laws[0] == "--find-capacity" {
+		p.Request.Arrival = a // of each step, with its own rate
 		return nil
 	}
 	if laws[0] != "--rate" && f.warmUp > 0 {
@@ -309,19 +330,8 @@ func whenDue(flags *pflag.FlagSet, f *loadFlags, p *loadPlan) error {
 	var err error
 	switch laws[0] {
 	case "--rate":
-		a := &hakaru.Arrival{Law: hakaru.ArrivalLaw(f.arrival)}
 		if a.Rate, err = parseRate(f.rate); err != nil || a.Rate == 0 {
 			return usagef("write -r 2000/s", "--rate %s: want a rate above 0", f.rate)
-		}
-		switch a.Law {
-		case hakaru.PoissonRate:
-			a.Seed = f.seed
-		case hakaru.ConstantRate:
-			if flags.Changed("seed") {
-				return usagef("write --arrival poisson, or leave --seed out", "--seed is of --arrival poisson: a constant rate leaves nothing to chance")
-			}
-		default:
-			return usagef("the laws are: constant, poisson", "there is no arrival %q", f.arrival)
 		}
 		p.Request.Arrival = a
 	case "--ramp":
@@ -501,9 +511,22 @@ func bounds(flags *pflag.FlagSet, f *loadFlags, p *loadPlan) error {
 	if !flags.Changed("find-capacity") {
 		return nil
 	}
-	p.Search = &hakaru.CapacitySpec{}
-	if p.Search.Holds, err = read("--find-capacity", f.capacity); err != nil {
+	spec := &hakaru.CapacitySpec{Steps: searchSteps, Settle: searchSettle, Step: searchStep}
+	p.Search = spec
+	if spec.Holds, err = read("--find-capacity", f.capacity); err != nil {
 		return err
+	}
+	if err := capacity.Valid(*spec); err != nil {
+		return usagef("write --find-capacity 'p99<50ms,errors<0.1%'", "--find-capacity: %w", err)
+	}
+	if flags.Changed("duration") {
+		// About two dozen steps with what lies between them are to fit.
+		spec.Step = min(max((f.duration/36).Truncate(hakaru.BucketWidth), hakaru.BucketWidth), time.Minute)
+		if least := 4 * (spec.Settle + spec.Step); f.duration < least {
+			return usagef("write -d 60s, or leave it out", "-d %s is too short to search in: want at least %s", unit.ExactDuration(f.duration), unit.ExactDuration(least))
+		}
+	} else {
+		p.Window.Length = 0
 	}
 	for _, name := range []string{"requests", "warm-up", "threshold", "hdr-log"} {
 		if flags.Changed(name) {
@@ -513,7 +536,7 @@ func bounds(flags *pflag.FlagSet, f *loadFlags, p *loadPlan) error {
 	if f.format == "csv" {
 		return usagef("write --format json", "--format csv and --find-capacity exclude each other: a search is many loads")
 	}
-	return fmt.Errorf("--find-capacity is not built yet")
+	return nil
 }
 
 // load is the command.
@@ -545,7 +568,7 @@ var errVain = errors.New("nobody takes a connection")
 // measured.
 func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loadreport.Result, err error) {
 	seconds := &loadreport.Seconds{}
-	p.Started = time.Now()
+	p.Started = time.Now().Add(lead(p.Request.Connections))
 	if f.hdrLog != "" {
 		file, err := os.Create(f.hdrLog)
 		if err != nil {
@@ -582,6 +605,10 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	window := p.Window
+	window.Start = p.Started
+	if p.Search != nil {
+		return d.search(ctx, p, window, live)
+	}
 	if window.Length == 0 {
 		window.Length = endless
 	}
@@ -599,6 +626,33 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 	if report.Tally == nil {
 		return nil, err
 	}
+	if secondsErr := seconds.End(report.Tally.Took); err == nil {
+		err = secondsErr
+	}
+	return p.ended(report, err)
+}
+
+// search looks for the capacity.
+func (d *door) search(ctx context.Context, p *loadPlan, window hakaru.Window, live *progress) (*loadreport.Result, error) {
+	steps := 0
+	report, err := load.FindCapacity(ctx, p.Request, *p.Search, window, func(b hakaru.Bucket) {
+		live.draw(fmt.Sprintf("hakaru: step %d of at most %d  %s", steps+1, p.Search.Steps, unit.Rate(float64(b.Good)/hakaru.BucketWidth.Seconds())))
+	}, func(s hakaru.CapacityStep) {
+		steps++
+		if live.live {
+			live.say("%s", loadreport.StepLine(s))
+		}
+	})
+	live.clear()
+	if report.Tally == nil && report.Capacity == nil {
+		return nil, err
+	}
+	return p.ended(report, err)
+}
+
+// ended makes a result of what came back. That nobody was there to take a
+// connection is no error: it is the answer.
+func (p *loadPlan) ended(report hakaru.LoadReport, err error) (*loadreport.Result, error) {
 	if errors.Is(err, errVain) {
 		p.Stopped, err = fmt.Sprintf("stopped after %s, in which nobody took a connection", unit.Duration(vain)), nil
 	}
@@ -607,14 +661,16 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 		p.Stopped = cut.Error()
 	}
 	p.Report = report
-	if secondsErr := seconds.End(report.Tally.Took); err == nil {
-		err = secondsErr
-	}
 	result, readErr := loadreport.Read(p.Load)
 	if readErr != nil {
 		return nil, errors.Join(err, readErr)
 	}
 	return result, err
+}
+
+// lead is the time before the start in which connections are made.
+func lead(connections int) time.Duration {
+	return 20*time.Millisecond + time.Duration(connections)*100*time.Microsecond
 }
 
 // onlyConnects reports whether there were failures and all of them of

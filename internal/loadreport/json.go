@@ -211,8 +211,12 @@ func (r *Result) report() (Report, error) {
 		j.Asked.Duration = number(r.Window.Length.Seconds())
 	}
 	if a := q.Arrival; a != nil {
-		j.Asked.Loop = "open"
-		j.Asked.Law = lawJSON(a)
+		j.Asked.Loop, j.Asked.Law = "open", lawJSON(a)
+	}
+	if r.Search != nil {
+		j.Asked.Loop = "search"
+	}
+	if r.open() {
 		offered, achieved := r.rates()
 		j.Open = &OpenJSON{Offered: number(offered), Achieved: number(achieved), Reached: r.kept(), Due: t.Due, Queued: t.Queued, Unsent: t.Unsent}
 	}
@@ -269,7 +273,7 @@ func (r *Result) report() (Report, error) {
 
 func lawJSON(a *hakaru.Arrival) *LawJSON {
 	j := &LawJSON{Name: a.Law, Seed: a.Seed, Steps: []LawStepJSON{}}
-	if a.Law != hakaru.StepRates {
+	if a.Rate > 0 {
 		j.Rate = number(a.Rate)
 	}
 	if a.Law == hakaru.RampRate {

@@ -99,7 +99,14 @@ func Read(l Load) (*Result, error) {
 	return r, nil
 }
 
-func (r *Result) open() bool { return r.Request.Arrival != nil }
+// open reports whether the figures are of an open loop; those of a search are of
+// the highest rate that held, or of the closed loop before all where there is none.
+func (r *Result) open() bool {
+	if r.Search != nil {
+		return r.tally.Due > 0
+	}
+	return r.Request.Arrival != nil
+}
 
 // answers is good and bad ones.
 func (r *Result) answers() uint64 { return r.tally.Good + r.tally.Bad }
@@ -130,10 +137,13 @@ func (r *Result) failures() (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	t := r.tally
 	if r.Search != nil {
-		if c := r.Report.Capacity; c != nil && c.Value == 0 && r.Stopped == "" {
+		switch c := r.Report.Capacity; {
+		case r.Stopped != "":
+			say("%s", r.Stopped)
+		case c == nil || len(c.Steps) == 0:
+			say("no rate could be tried")
+		case c.Value == 0:
 			say("no rate that was tried holds %s", condition.Join(r.Search.Holds))
-		} else if c == nil {
-			say("the search for the capacity found nothing")
 		}
 		return all
 	}
@@ -152,7 +162,11 @@ func (r *Result) failures() (all []string) {
 	// Who says how many errors are fine has said so of bad answers.
 	allowed := slices.ContainsFunc(r.Conditions, func(c hakaru.Condition) bool { return c.Metric == hakaru.Errors })
 	if t.Bad > 0 && !allowed {
-		say("%s of %d answers were bad: %s", whole(t.Bad, r.answers()), r.answers(), kindList(t.Kinds))
+		of := fmt.Sprintf("%d of %d", t.Bad, r.answers())
+		if t.Good == 0 {
+			of = fmt.Sprintf("all %d", t.Bad)
+		}
+		say("%s requests failed: %s", of, kindList(t.Kinds))
 	}
 	if n := r.Request.Requests; n > 0 && r.answers() < n && r.answers() > 0 && r.Stopped == "" {
 		say("only %d of %d requests were answered within %s", r.answers(), n, unit.Duration(t.Took))
@@ -167,13 +181,6 @@ func (r *Result) failures() (all []string) {
 		}
 	}
 	return all
-}
-
-func whole(part, of uint64) string {
-	if part == of {
-		return "all"
-	}
-	return fmt.Sprint(part)
 }
 
 // kindNames are names of failures for people.

@@ -23,8 +23,7 @@ func (r *Result) Text(w io.Writer, style layout.Style) error {
 	head := []layout.Part{&layout.Paragraph{Text: r.headline(), Tone: layout.Strong}}
 	switch {
 	case len(r.Failures) > 0:
-		head = append(head, &layout.Paragraph{Text: sentence(strings.Join(r.Failures, "; ")), Tone: layout.Bad})
-	case r.Search != nil:
+		head = append(head, &layout.Paragraph{Text: sentence("not as asked: " + strings.Join(r.Failures, "; ")), Tone: layout.Bad})
 	case len(r.outcomes) > 0:
 		head = append(head, &layout.Paragraph{Text: "Every threshold holds.", Tone: layout.Good})
 	}
@@ -32,8 +31,13 @@ func (r *Result) Text(w io.Writer, style layout.Style) error {
 	if r.Report.Capacity != nil {
 		r.capacity(&d)
 	}
-	if r.Search == nil {
-		d.Add("", r.sums())
+	if r.Search == nil || r.open() {
+		title := ""
+		if r.Search != nil {
+			offered, _ := r.rates()
+			title = "At " + unit.Rate(offered)
+		}
+		d.Add(title, r.sums())
 		r.wrong(&d)
 		r.latencies(&d)
 	}
@@ -48,13 +52,17 @@ func (r *Result) Text(w io.Writer, style layout.Style) error {
 	return layout.Text(w, d, style)
 }
 
-// sentence begins large and ends with a point.
+// sentence begins large and ends with a point, or as it does.
 func sentence(text string) string {
 	if text == "" {
 		return ""
 	}
 	first := []rune(text)[0]
-	return strings.ToUpper(string(first)) + strings.TrimSuffix(text[len(string(first)):], ".") + "."
+	text = strings.ToUpper(string(first)) + text[len(string(first)):]
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
 }
 
 // headline says what was sent where, and for how long.
@@ -144,8 +152,8 @@ func (r *Result) sums() layout.Facts {
 	}
 	facts = append(facts, [2]string{"received", fmt.Sprintf("%s, %s/s", unit.Bytes(float64(t.Bytes)), unit.Bytes(perSecond(float64(t.Bytes), t.Took)))})
 	connections := fmt.Sprintf("%d stood", r.Report.Connections)
-	if t.Connects > 0 {
-		connections += fmt.Sprintf(", %d opened while measuring", t.Connects)
+	if t.Connects > uint64(max(r.Report.Connections, 0)) {
+		connections += fmt.Sprintf(", %d were opened while measuring", t.Connects)
 	}
 	if t.Retried > 0 {
 		connections += fmt.Sprintf(", %d requests sent again since the service had closed an idle one", t.Retried)
@@ -167,7 +175,7 @@ func (r *Result) wrong(d *layout.Document) {
 	if t.Bad == 0 {
 		return
 	}
-	table := &layout.Table{Head: []string{"kind", "answers", "of all", "for example"}, Right: []bool{false, true, true, false}}
+	table := &layout.Table{Head: []string{"kind", "requests", "of all", "for example"}, Right: []bool{false, true, true, false}}
 	var advice layout.Bullets
 	for _, kind := range kindsByCount(t.Kinds) {
 		example := ""
@@ -266,7 +274,7 @@ func (r *Result) generator(d *layout.Document) {
 	}
 	facts := layout.Facts{{"engine", t.Engine + ", " + wording.Count(t.Threads, "thread")}}
 	if took := t.Took.Seconds(); took > 0 {
-		cpu := fmt.Sprintf("%s of %s", unit.Value(t.CPU/took, ""), wording.Count(t.CPUs, "CPU"))
+		cpu := fmt.Sprintf("%.2f of %s", t.CPU/took, wording.Count(t.CPUs, "CPU"))
 		if n := r.answers(); n > 0 {
 			cpu += fmt.Sprintf(", %s a request", unit.Seconds(t.CPU/float64(n)))
 		}
@@ -309,7 +317,7 @@ func (r *Result) capacity(d *layout.Document) {
 		return 0
 	})
 	table := &layout.Table{
-		Head: []string{"offered", "achieved", "median", "p99", "errors", "", ""}, Right: []bool{true, true, true, true, true, false, false},
+		Head: []string{"offered", "achieved", "median", "p99", "errors", "verdict", "why"}, Right: []bool{true, true, true, true, true, false, false},
 	}
 	highest := 0.0
 	p99s := make([]float64, len(steps))
@@ -356,4 +364,20 @@ func (r *Result) capacity(d *layout.Document) {
 	if curve.Len() > 0 {
 		d.Add("p99 by rate", &layout.Block{Text: curve.String()})
 	}
+}
+
+// StepLine tells one step of a search as a line.
+func StepLine(s hakaru.CapacityStep) string {
+	line := unit.Rate(s.Rate)
+	switch {
+	case s.Void != "":
+		return line + " does not count: " + s.Void
+	case !s.Holds:
+		return line + " does not hold: " + s.Why
+	}
+	line += " holds"
+	if h, err := latency.Decode(s.Latency); err == nil && h.Count() > 0 {
+		line += fmt.Sprintf(" (p99 %s)", unit.Duration(h.Quantile(0.99)))
+	}
+	return line
 }
