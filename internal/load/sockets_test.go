@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -43,6 +44,9 @@ func listen(t *testing.T, network, address string, serve func(n int, c net.Conn)
 	return l
 }
 
+// engines are those that real sockets are tried with.
+var engines = []string{"epoll", "goroutines"}
+
 // short is a load of less than a bucket: the one bucket is reported all the same.
 var short = hakaru.Window{Length: 200 * time.Millisecond}
 
@@ -61,6 +65,36 @@ func TestServices(t *testing.T) {
 		want   counts
 		words  string // of the first sample
 	}{
+		{"a byte at a time", func(_ int, c net.Conn) {
+			eachRequest(c, func() bool {
+				for _, b := range []byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n") {
+					if !say(c, string(b)) {
+						return false
+					}
+				}
+				return true
+			})
+		}, func(r *hakaru.HTTPRequest) { r.Expect = "hello" }, counts{good: true}, ""},
+		{"a megabyte until the close", answering("HTTP/1.1 200 OK\r\n\r\n"+strings.Repeat("x", 1<<20)+"end", false),
+			func(r *hakaru.HTTPRequest) { r.Expect = "xend" }, counts{good: true}, ""},
+		{"HTTP/1.0, kept", answering("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nhi", true),
+			func(r *hakaru.HTTPRequest) { r.Version = "1.0" }, counts{good: true}, ""},
+		{"takes a large body slowly", func(_ int, c net.Conn) {
+			eachUpload(c, largeBody, func() bool { return say(c, hello) })
+		}, func(r *hakaru.HTTPRequest) { r.Method, r.Body = "POST", strings.Repeat("x", largeBody) }, counts{good: true}, ""},
+		{"answers before it has read the body", func(_ int, c net.Conn) {
+			answered := false
+			buffer := make([]byte, 64<<10)
+			for {
+				if _, err := c.Read(buffer); err != nil {
+					return
+				}
+				if !answered && !say(c, "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n") {
+					return
+				}
+				answered = true
+			}
+		}, func(r *hakaru.HTTPRequest) { r.Method, r.Body = "POST", strings.Repeat("x", largeBody) }, counts{kind: hakaru.WrongStatus}, "got 413 Content Too Large"},
 		{"plain", answering(hello, true), nil, counts{good: true}, ""},
 		{"POST with a body", func(_ int, c net.Conn) {
 			request := make([]byte, 4096)
@@ -101,10 +135,9 @@ func TestServices(t *testing.T) {
 		{"never answers", func(_ int, c net.Conn) { io.Copy(io.Discard, c) },
 			func(r *hakaru.HTTPRequest) { r.Timeout = 50 * time.Millisecond }, counts{kind: hakaru.TimedOut}, "no answer within 50ms"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+		onEngines(t, c.name, func(t *testing.T, engine string) {
 			l := listen(t, "tcp", "127.0.0.1:0", c.serve)
-			req := hakaru.HTTPRequest{URL: "http://" + l.Addr().String() + "/", Connections: 4, KeepAlive: true}
+			req := hakaru.HTTPRequest{URL: "http://" + l.Addr().String() + "/", Connections: 4, KeepAlive: true, Engine: engine}
 			if c.change != nil {
 				c.change(&req)
 			}
@@ -132,6 +165,34 @@ func TestServices(t *testing.T) {
 				t.Errorf("%d connections, want %d", report.Connections, req.Connections)
 			}
 		})
+	}
+}
+
+// onEngines tries all engines, at the same time.
+func onEngines(t *testing.T, name string, try func(t *testing.T, engine string)) {
+	t.Helper()
+	for _, engine := range engines {
+		t.Run(strings.TrimPrefix(name+"/"+engine, "/"), func(t *testing.T) {
+			t.Parallel()
+			try(t, engine)
+		})
+	}
+}
+
+// largeBody is more than the sockets' buffers hold.
+const largeBody = 8 << 20
+
+// eachUpload calls answer for each request with a body of size that comes.
+func eachUpload(c net.Conn, size int, answer func() bool) {
+	r := bufio.NewReaderSize(c, 256<<10)
+	for {
+		head, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		if n, err := io.Copy(io.Discard, head.Body); err != nil || n != int64(size) || !answer() {
+			return
+		}
 	}
 }
 
