@@ -3,11 +3,13 @@
 # make test   everything that is checked; does its own set-up
 # make lint   formatting and vet
 # make bench  the slow proofs whose figures are in docs/ (about an hour)
+# make bench-load  what a request costs the load engine, beside other programs
+#             (about 45 minutes on a quiet machine with two CPUs, best as root)
 
 GO     ?= go
 HAKARU := bin/hakaru
 
-.PHONY: demo test packages lint bench build FORCE
+.PHONY: demo test packages lint bench bench-load build FORCE
 .DEFAULT_GOAL := build
 
 build: $(HAKARU)
@@ -38,3 +40,6 @@ test: packages lint
 
 bench: $(HAKARU)
 	$(GO) run ./bench/aa -hakaru $(HAKARU)
+
+bench-load: $(HAKARU)
+	$(GO) run ./bench/load -hakaru $(HAKARU) -lag -truth -out docs/bench-load.md -raw bin/bench-load.tsv
