@@ -13,6 +13,7 @@ import (
 	"hakaru"
 	"hakaru/internal/condition"
 	"hakaru/internal/latency"
+	"hakaru/internal/load/goroutines"
 )
 
 // law is a service on paper: requests take each, of good ones most come a second,
@@ -266,6 +267,62 @@ func TestSearchIsCutOff(t *testing.T) {
 	})
 	if _, err := FindCapacity(t.Context(), plainRequest(1), hakaru.CapacitySpec{}, hakaru.Window{}, nil, nil); err == nil {
 		t.Error("no conditions: no error")
+	}
+}
+
+// Workers that each take so long for a request answer workers/each a second, and that
+// is what the search finds, through the engine: constant arrivals to constant service
+// times have no queue below it and a growing one above.
+func TestSearchOfAService(t *testing.T) {
+	const workers, each = 4, 10 * time.Millisecond
+	for _, c := range []struct {
+		name        string
+		connections int
+		text        string
+		truth       float64
+		warning     string
+	}{
+		{"latency", 32, "p99<100ms", workers / each.Seconds(), ""},
+		{"few connections", 3, "p99<100ms", 3 / each.Seconds(), "connections_in_use"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slots := make(chan struct{}, workers)
+				p := &pipes{serve: func(n int, conn net.Conn) {
+					eachRequest(conn, func() bool {
+						slots <- struct{}{}
+						time.Sleep(each)
+						<-slots
+						return say(conn, hello)
+					})
+				}}
+				spec := searchFor(t, c.text, 14)
+				spec.Step = 4 * time.Second
+				report, err := findCapacity(t.Context(), plainRequest(c.connections), spec, hakaru.Window{}, nil, nil,
+					func(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
+						return run(ctx, req, w, emit, goroutines.Engine{}, p.dial)
+					})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.serving.Wait()
+				found := report.Capacity
+				if found.Low > c.truth*1.03 || found.High < c.truth || math.Abs(found.Value/c.truth-1) > 0.03 {
+					t.Errorf("%g in %g to %g, want %g", found.Value, found.Low, found.High, c.truth)
+					for _, s := range found.Steps {
+						t.Logf("%g/s: %g/s, holds %v %s%s", s.Rate, s.Achieved, s.Holds, s.Why, s.Void)
+					}
+				}
+				warned := ""
+				for _, w := range report.Warnings {
+					warned = w.Code
+				}
+				if warned != c.warning {
+					t.Errorf("warnings %v, want %q", report.Warnings, c.warning)
+				}
+				contiguous(t, report.Buckets)
+			})
+		})
 	}
 }
 
