@@ -247,7 +247,7 @@ func whereTo(flags *pflag.FlagSet, f *loadFlags, p *loadPlan, address string) er
 		return usagef("write https://"+strings.TrimPrefix(address, "http://"), "%s for https, and %s is not", are(used), address)
 	}
 	if f.tls.Key != "" && f.tls.Cert == "" {
-		return usagef("name the certificate with --cert FILE", "--key without --cert")
+		return usagef("name the certificate with --cert FILE", "no --cert beside the file of the key")
 	}
 	q.TLS = &f.tls
 	if f.tls.Cert != "" && f.tls.Key == "" {

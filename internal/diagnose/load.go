@@ -64,7 +64,7 @@ func Load(f LoadFacts) ([]hakaru.Warning, error) {
 	v.queueing(warn)
 	v.redirected(warn)
 	if all := f.Tally.Resolved; len(all) > 1 {
-		warn("several_addresses", "%s stands for %s, and the load went to %s only: name another one with --connect-to, or choose with -4 or -6",
+		warn("several_addresses", "the name of %s stands for %s, and the load went to %s only: name another one with --connect-to, or choose with -4 or -6",
 			f.Address, and(all), f.Tally.Address)
 	}
 	if n := f.Tally.Good; n > 0 && n < fewAnswers {
@@ -147,7 +147,7 @@ func (v *loadView) ownLag(warn warnFunc) {
 	if !v.Precise {
 		next = "--precise waits on the CPU and makes it less"
 	}
-	warn("send_lag", "the generator was late by itself: 1 %% of the requests were sent more than %s after they could have been, which is %s of the median latency and part of every latency here; %s",
+	warn("generator_late", "the generator was late by itself: 1 %% of the requests were sent more than %s after they could have been, which is %s of the median latency and part of every latency here; %s",
 		unit.Duration(lag), unit.Share(float64(lag)/float64(median)), next)
 }
 

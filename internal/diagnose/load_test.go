@@ -54,7 +54,7 @@ func TestLoad(t *testing.T) {
 		{"few", func(f *LoadFacts) { f.Tally.Good = 50 }, "few_answers", "only 50 good answers"},
 		{"two addresses", func(f *LoadFacts) {
 			f.Tally.Resolved, f.Tally.Address = []string{"[::1]:80", "127.0.0.1:80"}, "127.0.0.1:80"
-		}, "several_addresses", "localhost:80 stands for [::1]:80 and 127.0.0.1:80, and the load went to 127.0.0.1:80 only"},
+		}, "several_addresses", "the name of localhost:80 stands for [::1]:80 and 127.0.0.1:80, and the load went to 127.0.0.1:80 only"},
 		{"full accept queue", func(f *LoadFacts) {
 			f.Tally.Connect = times(t, map[time.Duration]int{ms: 50, 1015 * ms: 9, 3050 * ms: 3, 7080 * ms: 2})
 		}, "lost_syns", "14 of 64 connections took just over a whole second"},
@@ -72,7 +72,7 @@ func TestLoad(t *testing.T) {
 			f.Tally.Kinds, f.Tally.Bad, f.Tally.Statuses = map[string]uint64{"wrong_status": 5}, 5, map[int]uint64{301: 5}
 		}, "redirect", "--status 301"},
 		{"open loop, late by itself", func(f *LoadFacts) { f.Open, f.Tally.Lag = true, times(t, map[time.Duration]int{2 * ms: 8000}) },
-			"send_lag", "20 % of the median latency"},
+			"generator_late", "20 % of the median latency"},
 		{"open loop, in time", func(f *LoadFacts) {
 			f.Open, f.Tally.Lag = true, times(t, map[time.Duration]int{50 * time.Microsecond: 8000})
 		}, "", ""},

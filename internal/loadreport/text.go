@@ -216,10 +216,10 @@ func (r *Result) latencies(d *layout.Document) {
 		h    *latency.Histogram
 	}{{"connect", r.took.connect}, {"waiting", r.took.waiting}, {"processing", r.took.service}, {"total", r.took.latency}}
 	if r.took.latency.Count() == 0 {
-		columns = columns[:1]
-		if r.took.connect.Count() == 0 {
-			return
+		if h := r.took.connect; h.Count() > 0 {
+			d.Add("Latency", layout.Facts{{"connect", fmt.Sprintf("median %s, at most %s", unit.Duration(h.Quantile(0.5)), unit.Duration(h.Max()))}})
 		}
+		return
 	}
 	table := &layout.Table{Head: []string{""}, Right: []bool{false}}
 	row := func(name string, of func(h *latency.Histogram) string) {
@@ -230,7 +230,7 @@ func (r *Result) latencies(d *layout.Document) {
 				text = layout.Whole(of(c.h))
 			}
 			tone := layout.Plain
-			if i == len(columns)-1 && i > 0 {
+			if i == len(columns)-1 {
 				tone = layout.Strong
 			}
 			cells = append(cells, layout.Cell{Text: text, Tone: tone})
@@ -253,13 +253,12 @@ func (r *Result) latencies(d *layout.Document) {
 		})
 	}
 	parts := []layout.Part{table}
-	if len(columns) > 1 {
-		note := "Of good answers. Waiting is from the send to the first byte, processing to the last; total is from when the request was due, in a closed loop when its connection was free."
-		if r.open() {
-			note = "Of good answers. Waiting is from the send to the first byte, processing to the last; total is from when the request was due by its rate, whether a connection was free then or not."
-		}
-		parts = append(parts, &layout.Paragraph{Text: note, Tone: layout.Faint})
+	due := "in a closed loop when its connection was free"
+	if r.open() {
+		due = "by its rate, whether a connection was free then or not"
 	}
+	parts = append(parts, &layout.Paragraph{Tone: layout.Faint,
+		Text: "Of good answers. Waiting is from the send to the first byte, processing to the last; total is from when the request was due, " + due + "."})
 	d.Add("Latency", parts...)
 	if lines := drawn(r.took.latency); lines != "" {
 		d.Add("Total, by how many answers took so long", &layout.Block{Text: lines})

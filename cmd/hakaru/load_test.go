@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"hakaru"
+)
+
+// loadFlagsTable is the table of docs/load.md.
+func loadFlagsTable() string {
+	var b strings.Builder
+	b.WriteString("| flag | default | what it does |\n|---|---|---|\n")
+	(&door{}).loadCommand().Flags().VisitAll(func(f *pflag.Flag) {
+		value, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		if value != "" {
+			name += " " + strings.Trim(value, "'")
+		}
+		def := f.DefValue
+		if def == "0" || def == "0s" || def == "false" || def == "[]" {
+			def = ""
+		}
+		if def != "" {
+			def = "`" + def + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, def, strings.ReplaceAll(usage, "|", `\|`))
+	})
+	return b.String()
+}
+
+func TestLoadFlagsDocumented(t *testing.T) {
+	const file = "../../docs/load.md"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile("(?s)(<!-- flags: [^\n]*\n)(.*?)(<!-- end of flags -->)")
+	m := table.FindSubmatch(text)
+	if m == nil {
+		t.Fatal("no place for the table of flags")
+	}
+	want := loadFlagsTable()
+	if string(m[2]) == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("the flags are others (-want +got):\n%s", cmp.Diff(want, string(m[2])))
+	}
+	text = table.ReplaceAll(text, []byte("${1}"+strings.ReplaceAll(want, "$", "$$")+"${3}"))
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// planned reads a command line of hakaru load.
+func planned(t *testing.T, stdin string, args ...string) (*loadPlan, error) {
+	t.Helper()
+	d := &door{stdin: strings.NewReader(stdin)}
+	var f loadFlags
+	cmd := d.loadCommand()
+	cmd.ResetFlags()
+	f.register(cmd)
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return d.loadPlan(cmd.Flags(), &f, cmd.Flags().Arg(0))
+}
+
+func TestLoadPlan(t *testing.T) {
+	plain := hakaru.HTTPRequest{
+		URL: "http://h:1/", Method: "GET", Headers: map[string]string{}, Connections: 64, KeepAlive: true, Timeout: 10 * time.Second,
+	}
+	for _, c := range []struct {
+		args   string
+		stdin  string
+		change func(q *hakaru.HTTPRequest)
+		window hakaru.Window
+	}{
+		{"http://h:1/", "", func(*hakaru.HTTPRequest) {}, hakaru.Window{Length: 10 * time.Second}},
+		{"h:1/ -d 1.5m --warm-up 2s", "", func(*hakaru.HTTPRequest) {}, hakaru.Window{WarmUp: 2 * time.Second, Length: 90 * time.Second}},
+		{"/run/a.sock:/x -c 2", "", func(q *hakaru.HTTPRequest) { q.URL, q.Connections = "unix:/run/a.sock:/x", 2 }, hakaru.Window{Length: 10 * time.Second}},
+		{"h:1/ -n 20", "", func(q *hakaru.HTTPRequest) { q.Requests, q.Connections = 20, 20 }, hakaru.Window{}},
+		{"h:1/ -n 20000 -d 1s", "", func(q *hakaru.HTTPRequest) { q.Requests = 20_000 }, hakaru.Window{Length: time.Second}},
+		{"h:1/ -r 1.5k", "", func(q *hakaru.HTTPRequest) {
+			q.Arrival = &hakaru.Arrival{Law: hakaru.ConstantRate, Rate: 1500}
+		}, hakaru.Window{Length: 10 * time.Second}},
+		{"h:1/ -r 600/min --arrival poisson --seed 7 --precise", "", func(q *hakaru.HTTPRequest) {
+			q.Arrival, q.Precise = &hakaru.Arrival{Law: hakaru.PoissonRate, Rate: 10, Seed: 7}, true
+		}, hakaru.Window{Length: 10 * time.Second}},
+		{"h:1/ --ramp 100..2k/s -d 5s", "", func(q *hakaru.HTTPRequest) {
+			q.Arrival = &hakaru.Arrival{Law: hakaru.RampRate, Rate: 100, To: 2000, Over: 5 * time.Second}
+		}, hakaru.Window{Length: 5 * time.Second}},
+		{"h:1/ --steps 100/s:10s,0:1s,200/s:500ms", "", func(q *hakaru.HTTPRequest) {
+			q.Arrival = &hakaru.Arrival{Law: hakaru.StepRates, Steps: []hakaru.RateStep{{Rate: 100, For: 10 * time.Second}, {For: time.Second}, {Rate: 200, For: 500 * time.Millisecond}}}
+		}, hakaru.Window{Length: 11500 * time.Millisecond}},
+		{"h:1/ --body @- -H X-A:b --host example.org --status 201 --expect ok", "from stdin", func(q *hakaru.HTTPRequest) {
+			q.Method, q.Body, q.Status, q.Expect = "POST", "from stdin", 201, "ok"
+			q.Headers = map[string]string{"X-A": "b", "Host": "example.org"}
+		}, hakaru.Window{Length: 10 * time.Second}},
+		{"h:1/ -X PUT --body text --http1.0 --no-keep-alive -4 --source 127.0.0.2 --source 127.0.0.3", "", func(q *hakaru.HTTPRequest) {
+			q.Method, q.Body, q.Version, q.KeepAlive, q.Family, q.Sources = "PUT", "text", "1.0", false, 4, []string{"127.0.0.2", "127.0.0.3"}
+		}, hakaru.Window{Length: 10 * time.Second}},
+	} {
+		p, err := planned(t, c.stdin, strings.Fields(c.args)...)
+		if err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		want := plain
+		c.change(&want)
+		if d := cmp.Diff(want, p.Request); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.args, d)
+		}
+		if d := cmp.Diff(c.window, p.Window); d != "" {
+			t.Errorf("%s: window (-want +got):\n%s", c.args, d)
+		}
+	}
+}
+
+func TestLoadSearchPlan(t *testing.T) {
+	p, err := planned(t, "", "h:1/", "--find-capacity", "p99<50ms", "-d", "1m", "--arrival", "poisson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := p.Search; s == nil || s.Step != 1500*time.Millisecond || s.Steps != searchSteps || len(s.Holds) != 1 || p.Request.Arrival.Law != hakaru.PoissonRate || p.Window.Length != time.Minute {
+		t.Errorf("search %+v in %+v", p.Search, p.Window)
+	}
+}
+
+// TestLoadMistakes: each is told with what to write instead.
+func TestLoadMistakes(t *testing.T) {
+	var b bytes.Buffer
+	for _, args := range []string{
+		"h:1/ -c 0", "h:1/ -c 65 -n 64", "h:1/ -n 0", "h:1/ -d 0", "h:1/ -n 10 --warm-up 1s", "h:1/ --threads -1",
+		"h:1/ --precise", "h:1/ --arrival poisson", "h:1/ --seed 2 -r 10", "h:1/ -r 10 --arrival bursts", "h:1/ -r 0", "h:1/ -r fast",
+		"h:1/ -r 10 --ramp 1..2", "h:1/ --ramp 1..2 -n 10", "h:1/ --ramp 1..2 --warm-up 1s", "h:1/ --ramp 1-2", "h:1/ --ramp 0..0",
+		"h:1/ --steps 10/s:1s -d 3s", "h:1/ --steps 10/s", "h:1/ --steps 10/s:0s", "h:1/ --steps 0:1s",
+		"h:1/ -4 -6", "h:1/ --engine fast", "h:1/ --format xml", "h:1/ --timeout 0", "h:1/ --status 20",
+		"h:1/ -H nothing", "h:1/ -H A:1 -H a:2", "h:1/ -H Host:a --host b", "h:1/ --body @", "h:1/ -X G(ET", "h:1/ -H Content-Length:5",
+		"h:1/ --insecure", "https://h:1/ --key k.pem", "h:1/ --threshold p99", "h:1/ --threshold mean<1ms",
+		"h:1/ --find-capacity p99<1ms -r 10", "h:1/ --find-capacity p99<1ms -n 10", "h:1/ --find-capacity p99<1ms --format csv",
+		"h:1/ --find-capacity throughput>10/s", "h:1/ --find-capacity p99<1ms -d 1s", "ftp://h/", "http://h:99999/",
+	} {
+		_, err := planned(t, "", strings.Fields(args)...)
+		if err == nil {
+			t.Errorf("%s is fine", args)
+			continue
+		}
+		d := &door{stderr: &b}
+		fmt.Fprintf(&b, "hakaru load %s\n", args)
+		if code := d.complain(t.Context(), err); code != exitUsage {
+			t.Errorf("%s: exit code %d, want %d: %v", args, code, exitUsage, err)
+		}
+	}
+	const file = "testdata/load-mistakes.txt"
+	if *update {
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), b.String()); d != "" {
+		t.Errorf("%s (-want +got):\n%s", file, d)
+	}
+}
