@@ -1,5 +1,5 @@
-// Package endpoint reads the URLs of load, readiness and proofs: HTTP over TCP or
-// over a unix socket, in the forms that people know from curl, nginx and hakaru's
+// Package endpoint reads the URLs of load, readiness and proofs: HTTP, with TLS or
+// not, over TCP or over a unix socket, in the forms that people know from curl, nginx and hakaru's
 // own leased sockets. It takes a text and gives where to connect and what to ask
 // for; it connects to nothing.
 package endpoint
@@ -18,18 +18,34 @@ type Endpoint struct {
 	Host    string // the Host field
 	URI     string // the request target
 	User    *url.Userinfo
+	TLS     bool // https
+}
+
+// Hostname is the host alone, without port and brackets, as certificates name it.
+func (e Endpoint) Hostname() string {
+	u := url.URL{Host: e.Host}
+	return u.Hostname()
+}
+
+// Plain is Parse for whoever does not speak TLS.
+func Plain(text string) (Endpoint, error) {
+	to, err := Parse(text)
+	if err == nil && to.TLS {
+		return Endpoint{}, fmt.Errorf("URL %q: TLS is not supported here", text)
+	}
+	return to, err
 }
 
 // Parse reads the forms of a URL:
 //
-//	http://host:port/path
+//	http://host:port/path                https:// for TLS
 //	http+unix://%2Frun%2Fapp.sock/path   the socket's path escaped as the host
 //	unix:/run/app.sock:/path             also http://unix:/run/app.sock:/path, as nginx writes it
 //	unix:/run/app.sock/path              where a part of the path ends in ".sock" or ".socket"
 //	http:///run/app.sock/path            so that http://{socket}/path works whatever the socket is
 //	tcp://host:port/path                 … and {socket.url}/path
 //
-// TLS is not among them.
+// Over a unix socket there is no TLS.
 func Parse(text string) (Endpoint, error) {
 	for _, prefix := range []string{"unix:", "http://unix:"} {
 		if rest, ok := strings.CutPrefix(text, prefix); ok {
@@ -49,32 +65,38 @@ func Parse(text string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("URL: %w", err) // url.Error names it
 	}
 	switch u.Scheme {
-	case "http", "tcp":
-	case "https":
-		return Endpoint{}, fmt.Errorf("URL %q: TLS is not supported yet", text)
+	case "http", "https", "tcp":
 	default:
-		return Endpoint{}, fmt.Errorf("URL %q: want http://HOST:PORT/PATH or unix:SOCKET:/PATH", text)
+		return Endpoint{}, fmt.Errorf("URL %q: want http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:SOCKET:/PATH", text)
 	}
-	if u.Host == "" && strings.Contains(u.Path, ".sock") {
+	if u.Scheme != "https" && u.Host == "" && strings.Contains(u.Path, ".sock") {
 		return overUnix(text, strings.TrimPrefix(text, u.Scheme+"://"))
 	}
 	if u.Hostname() == "" {
 		return Endpoint{}, fmt.Errorf("URL %q names no host", text)
 	}
 	port := u.Port()
-	if port == "" {
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
 		port = "80"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return Endpoint{}, fmt.Errorf("URL %q: port %s is none", text, port)
 	}
-	u.Scheme = "http"
+	secure := u.Scheme == "https"
+	if u.Scheme == "tcp" {
+		u.Scheme = "http"
+	}
 	return Endpoint{
 		Network: "tcp",
 		Address: join(u.Hostname(), port),
-		Host:    u.Host,
+		Host:    withoutZone(u.Host),
 		URI:     u.RequestURI(),
 		User:    u.User,
+		TLS:     secure,
 	}, nil
 }
 
@@ -112,6 +134,16 @@ func overUnix(text, rest string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("URL %q: %w", text, err)
 	}
 	return Endpoint{Network: "unix", Address: socket, Host: "localhost", URI: u.RequestURI()}, nil
+}
+
+// withoutZone takes the zone out of [fe80::1%eth0]:80: it says something to this
+// machine only, and is never sent (RFC 6874 §4).
+func withoutZone(host string) string {
+	zone := strings.IndexByte(host, '%')
+	if end := strings.IndexByte(host, ']'); strings.HasPrefix(host, "[") && zone > 0 && zone < end {
+		return host[:zone] + host[end:]
+	}
+	return host
 }
 
 // join is net.JoinHostPort, which this floor does not import.

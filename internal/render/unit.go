@@ -408,7 +408,7 @@ func answersAt(ready hakaru.Ready) string {
 	if ready.Connect != "" {
 		return strings.TrimPrefix(ready.Connect, "tcp://")
 	}
-	at, err := endpoint.Parse(ready.Get)
+	at, err := endpoint.Plain(ready.Get)
 	switch {
 	case err != nil: // said when it is asked
 		return ""

@@ -43,10 +43,11 @@ var kindNames = [kindCount]hakaru.ErrorKind{
 // ConnectKind says what it means that a connection could not be opened.
 func ConnectKind(err error) int {
 	var dns *net.DNSError
+	var handshake *HandshakeError
 	switch {
 	case isErrno(err, syscall.ECONNREFUSED, syscall.ENOENT): // ENOENT: nobody has made the socket yet
 		return Refused
-	case isErrno(err, syscall.EADDRNOTAVAIL):
+	case isErrno(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE): // the latter where a source address was chosen
 		return LoadPorts
 	case isErrno(err, syscall.EMFILE, syscall.ENFILE):
 		return LoadFiles
@@ -56,6 +57,8 @@ func ConnectKind(err error) int {
 		return TimedOut
 	case isErrno(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EACCES, syscall.EPERM), errors.As(err, &dns):
 		return Unreachable
+	case errors.As(err, &handshake):
+		return TLSFailed
 	}
 	// What is left (ENOBUFS, ENOMEM, a limit of the kernel) is this machine's.
 	return LoadOther
@@ -77,6 +80,8 @@ func BrokenKind(err error) int {
 		return TimedOut
 	case isErrno(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH):
 		return Unreachable
+	case saidByTLS(err):
+		return TLSFailed
 	}
 	return LoadOther
 }

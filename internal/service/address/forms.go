@@ -14,7 +14,7 @@ import (
 
 // Behind is the address behind a URL, in the form of hakaru.Ready.Connect.
 func Behind(address string) string {
-	if to, err := endpoint.Parse(address); err == nil && to.Network == "unix" {
+	if to, err := endpoint.Plain(address); err == nil && to.Network == "unix" {
 		return "unix:" + to.Address
 	}
 	return address

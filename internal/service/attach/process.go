@@ -35,7 +35,7 @@ var errElsewhere = errors.New("no process that listens there can be found on thi
 func find(ctx context.Context, ready hakaru.Ready) (process, error) {
 	network, address := "", ""
 	if ready.Get != "" {
-		to, err := endpoint.Parse(ready.Get)
+		to, err := endpoint.Plain(ready.Get)
 		if err != nil {
 			return process{}, err
 		}

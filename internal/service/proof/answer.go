@@ -29,7 +29,7 @@ func Get(ctx context.Context, address string, limit time.Duration) (status int, 
 	transport := &http.Transport{DisableKeepAlives: true}
 	asked := address
 	var user *url.Userinfo
-	if to, err := endpoint.Parse(address); err == nil {
+	if to, err := endpoint.Plain(address); err == nil {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, to.Network, to.Address)
 		}
@@ -109,7 +109,7 @@ func httpAnswer(ctx context.Context, on Subject, ask hakaru.Ask) Evidence {
 // listening is the address that a URL leads to, tcp://host:port or unix:/path;
 // the text itself where it is none.
 func listening(address string) string {
-	to, err := endpoint.Parse(address)
+	to, err := endpoint.Plain(address)
 	if err != nil {
 		return address
 	}
