@@ -61,6 +61,9 @@ func (l *launcher) class() string {
 	return "SCHED_OTHER"
 }
 
+// inOrdinary is the same without the real-time class.
+func (l *launcher) inOrdinary() *launcher { return &launcher{cpus: l.cpus} }
+
 // words are those of a program on a CPU.
 func (l *launcher) words(cpu int, argv []string) []string {
 	words := []string{"taskset", "-c", strconv.Itoa(cpu)}

@@ -422,11 +422,13 @@ func (b *bench) once(ctx context.Context, round int, c cell, stream uint64) erro
 	return nil
 }
 
-// fixedRate runs hakaru at a rate and gives its report.
+// fixedRate runs hakaru at a rate and gives its report. It is in the ordinary
+// class: latencies are about how threads share CPUs, and the real-time class
+// shares them otherwise (turns of 100 ms, a reserve of 50 ms in each second).
 func (b *bench) fixedRate(ctx context.Context, url string, d time.Duration, more ...string) (openReport, error) {
 	argv := append([]string{b.clients[0].path, "load", "-d", d.String(), "--threads", "1", "--format", "json"}, more...)
 	var out strings.Builder
-	took, err := b.launcher.run(ctx, command{argv: append(argv, url)}, b.clientCPU, d+10*time.Second, &out)
+	took, err := b.launcher.inOrdinary().run(ctx, command{argv: append(argv, url)}, b.clientCPU, d+10*time.Second, &out)
 	if ctx.Err() != nil {
 		return openReport{}, context.Cause(ctx)
 	}
@@ -442,12 +444,18 @@ func (b *bench) fixedRate(ctx context.Context, url string, d time.Duration, more
 	return readOpen([]byte(out.String()))
 }
 
-// openReport is what is read of hakaru's report, quantiles in seconds.
+// openReport is what is read of hakaru's report (docs/load.md).
 type openReport struct {
-	Latency, Lag quantiles
+	Latency quantiles `json:"latency"`
+	Open    struct {
+		Lag quantiles `json:"lag"`
+	} `json:"open"`
 }
 
-type quantiles struct{ P50, P99 *float64 }
+type quantiles struct {
+	P50 *float64 `json:"p50_seconds"`
+	P99 *float64 `json:"p99_seconds"`
+}
 
 func readOpen(text []byte) (r openReport, err error) {
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -464,7 +472,7 @@ func (b *bench) sendLag(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := b.openRun(n, "lag", r.Lag); err != nil {
+		if err := b.openRun(n, "lag", r.Open.Lag); err != nil {
 			return err
 		}
 	}
@@ -491,7 +499,7 @@ func (b *bench) stalls(ctx context.Context) error {
 }
 
 func (b *bench) stalled(ctx context.Context, self string) (r openReport, err error) {
-	words := b.launcher.words(b.serverCPU, []string{self, "stall"})
+	words := b.launcher.inOrdinary().words(b.serverCPU, []string{self, "stall"})
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.SysProcAttr = dying(syscall.SIGKILL)
 	cmd.Stderr = os.Stderr

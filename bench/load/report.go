@@ -156,15 +156,16 @@ func (res *results) writeOpens(b *bytes.Buffer) {
 		return "**not met**"
 	}
 	if p50, p99 := res.open("lag"); len(p50) > 0 {
-		fmt.Fprintf(b, "\n## How late a request is sent\n\nBy hakaru itself: 10,000 requests a second over 64 connections, `--precise`, two\nCPUs; the best of %d runs.\n\n"+
+		fmt.Fprintf(b, "\n## How late a request is sent\n\nBy hakaru itself: 10,000 requests a second over 64 connections, `--precise`, two\nCPUs, in the ordinary class; the best of %d runs.\n\n"+
 			"| | goal | seen | all runs | |\n|---|---|---|---|---|\n"+
 			"| p50 | ≤ %v | %v | %s | %s |\n| p99 | ≤ %v | %v | %s | %s |\n", len(p50),
 			lagP50, micro(p50[0]), list(p50), yes(p50[0] <= lagP50), lagP99, micro(p99[0]), list(p99), yes(p99[0] <= lagP99))
 	}
 	if p50, p99 := res.open("truth"); len(p50) > 0 {
 		m50, m99 := p50[len(p50)/2], p99[len(p99)/2]
-		fmt.Fprintf(b, "\n## Whether latencies are true\n\nA server stalls for 100 ms in each second; 2000 requests a second are due over 16\nconnections for 10 s. "+
-			"On paper half of the answers come at once, and one in a\nhundred takes 90 ms and more. The median of %d runs, within 2 %% or 0.2 ms:\n\n"+
+		fmt.Fprintf(b, "\n## Whether latencies are true\n\nA server stalls for 100 ms in each second; 2000 requests a second are due over 16\n"+
+			"connections for 10 s, both sides in the ordinary class. On paper half of the\nanswers come at once, and one in a hundred takes 90 ms and more. "+
+			"The median of %d\nruns, within 2 %% or 0.2 ms:\n\n"+
 			"| | on paper | seen | all runs | |\n|---|---|---|---|---|\n"+
 			"| p50 | %v | %v | %s | %s |\n| p99 | %v | %v | %s | %s |\n", len(p50),
 			time.Duration(lawP50), micro(m50), list(p50), yes(near(m50, lawP50)), lawP99, micro(m99), list(p99), yes(near(m99, lawP99)))
