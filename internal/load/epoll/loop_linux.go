@@ -100,6 +100,7 @@ type loop struct {
 	conns  []conn
 	left   int // not finished
 	buffer []byte
+	heads  http1.HeadCache // all answers are much the same
 	alarms alarms
 
 	now     time.Duration // as last read
@@ -132,7 +133,7 @@ func newLoop(j *job.Job, k, threads int, b *bell) *loop {
 	for i := range l.conns {
 		c := &l.conns[i]
 		c.fd, c.index, c.pause = -1, int32(i), job.FirstPause
-		c.parser.Head, c.parser.Want, c.parser.Expect = j.Head, j.Status, j.Expect
+		c.parser.Head, c.parser.Want, c.parser.Expect, c.parser.Heads = j.Head, j.Status, j.Expect, &l.heads
 	}
 	l.waiter, l.broken = newWaiter(min(eventsAtOnce, len(l.conns)+1))
 	if l.broken == nil {
