@@ -301,10 +301,10 @@ func (p *posterior) learn(at float64, holds bool) {
 // capacity.
 func chance(distance, spread float64) float64 {
 	x := distance / spread
-	switch { // exp is most of what a search computes
-	case x > 20:
+	switch { // exp is most of what a search computes, and e^−12 far below ε
+	case x > 12:
 		return 1 - lapse
-	case x < -20:
+	case x < -12:
 		return lapse
 	}
 	return lapse + (1-2*lapse)/(1+math.Exp(-x))

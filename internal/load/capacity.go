@@ -375,10 +375,3 @@ func (f *finder) connections() (w hakaru.Warning, doubt bool) {
 			unit.Rate(f.steps[failed].Rate), f.req.Connections, unit.Duration(at), unit.Rate(f.steps[held].Rate), unit.Duration(before)),
 	}, true
 }
-
-// CapacityTime is how long a search takes at most, where every step is run and every
-// second one is got over: for windows and for the live line.
-func CapacityTime(spec hakaru.CapacitySpec) time.Duration {
-	each := wholeBuckets(spec.Settle) + wholeBuckets(spec.Step) + 2*hakaru.BucketWidth
-	return time.Duration(spec.Steps+1)*each + time.Duration(spec.Steps/2)*recovery
-}

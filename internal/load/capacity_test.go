@@ -198,8 +198,8 @@ func TestSearchEnds(t *testing.T) {
 				if len(got.Steps) > c.most {
 					t.Errorf("%d steps, want at most %d", len(got.Steps), c.most)
 				}
-				if took := time.Since(began); c.length > 0 && took > c.length || took > CapacityTime(spec) {
-					t.Errorf("it took %v, want at most %v and %v", took, c.length, CapacityTime(spec))
+				if took := time.Since(began); c.length > 0 && took > c.length {
+					t.Errorf("it took %v, want at most %v", took, c.length)
 				}
 				contiguous(t, report.Buckets)
 			})
