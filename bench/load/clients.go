@@ -144,11 +144,8 @@ func clients(dir string) []*client {
 			return words(append(argv, w.url)...), true
 		}},
 		{name: "h2load", debian: "nghttp2-client", version: []string{"--version"}, command: func(w work) (command, bool) {
-			argv := []string{"--h1", "-t", "1", "-c", w.c(), "-D", fmt.Sprintf("%dms", w.d.Milliseconds())}
-			if w.closing {
-				argv = append(argv, "-H", "connection: close")
-			}
-			return words(append(argv, w.url)...), true
+			argv := []string{"--h1", "-t", "1", "-c", w.c(), "-D", fmt.Sprintf("%dms", w.d.Milliseconds()), w.url}
+			return words(argv...), !w.closing // without keep-alive it does not end
 		}},
 		{name: "hey", debian: "hey", command: func(w work) (command, bool) {
 			argv := []string{"-z", w.d.String(), "-c", w.c()}

@@ -153,8 +153,7 @@ func TestReadStatus(t *testing.T) {
 	}
 }
 
-// Nothing is measured that no goal is about or no client can do, and every goal
-// is about something that is measured.
+// Every goal is about something that is measured.
 func TestGoalsHaveCells(t *testing.T) {
 	known := map[string]bool{}
 	for _, c := range cells(func(scenario) bool { return true }) {

@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"hakaru/internal/stats"
+	"hakaru/internal/unit"
 
 	"golang.org/x/sys/unix"
 )
@@ -532,6 +533,6 @@ func (b *bench) openRun(n int, kind string, q quantiles) error {
 		return fmt.Errorf("hakaru's report has no p50 and p99 for the %s", kind)
 	}
 	o := openRow{kind, time.Duration(*q.P50 * 1e9), time.Duration(*q.P99 * 1e9)}
-	fmt.Printf("%s %d: p50 %v, p99 %v\n", kind, n+1, micro(o.p50), micro(o.p99))
+	fmt.Printf("%s %d: p50 %s, p99 %s\n", kind, n+1, unit.Duration(o.p50), unit.Duration(o.p99))
 	return b.keep(o.line())
 }

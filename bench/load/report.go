@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"hakaru/internal/unit"
 )
 
 const reportHead = `# CPU time per request, beside other programs
@@ -158,8 +160,8 @@ func (res *results) writeOpens(b *bytes.Buffer) {
 	if p50, p99 := res.open("lag"); len(p50) > 0 {
 		fmt.Fprintf(b, "\n## How late a request is sent\n\nBy hakaru itself: 10,000 requests a second over 64 connections, `--precise`, two\nCPUs, in the ordinary class; the best of %d runs.\n\n"+
 			"| | goal | seen | all runs | |\n|---|---|---|---|---|\n"+
-			"| p50 | ≤ %v | %v | %s | %s |\n| p99 | ≤ %v | %v | %s | %s |\n", len(p50),
-			lagP50, micro(p50[0]), list(p50), yes(p50[0] <= lagP50), lagP99, micro(p99[0]), list(p99), yes(p99[0] <= lagP99))
+			"| p50 | ≤ %s | %v | %s | %s |\n| p99 | ≤ %v | %v | %s | %s |\n", len(p50),
+			unit.Duration(lagP50), unit.Duration(p50[0]), list(p50), yes(p50[0] <= lagP50), unit.Duration(lagP99), unit.Duration(p99[0]), list(p99), yes(p99[0] <= lagP99))
 	}
 	if p50, p99 := res.open("truth"); len(p50) > 0 {
 		m50, m99 := p50[len(p50)/2], p99[len(p99)/2]
@@ -167,17 +169,15 @@ func (res *results) writeOpens(b *bytes.Buffer) {
 			"connections for 10 s, both sides in the ordinary class. On paper half of the\nanswers come at once, and one in a hundred takes 90 ms and more. "+
 			"The median of %d\nruns, within 2 %% or 0.2 ms:\n\n"+
 			"| | on paper | seen | all runs | |\n|---|---|---|---|---|\n"+
-			"| p50 | %v | %v | %s | %s |\n| p99 | %v | %v | %s | %s |\n", len(p50),
-			time.Duration(lawP50), micro(m50), list(p50), yes(near(m50, lawP50)), lawP99, micro(m99), list(p99), yes(near(m99, lawP99)))
+			"| p50 | %s | %s | %s | %s |\n| p99 | %s | %s | %s | %s |\n", len(p50),
+			unit.Duration(lawP50), unit.Duration(m50), list(p50), yes(near(m50, lawP50)), unit.Duration(lawP99), unit.Duration(m99), list(p99), yes(near(m99, lawP99)))
 	}
 }
-
-func micro(d time.Duration) time.Duration { return d.Round(100 * time.Nanosecond) }
 
 func list(ds []time.Duration) string {
 	var words []string
 	for _, d := range ds {
-		words = append(words, micro(d).String())
+		words = append(words, unit.Duration(d))
 	}
 	return strings.Join(words, ", ")
 }
