@@ -28,6 +28,13 @@ func tlsConfig(t *hakaru.TLS, host string) (*tls.Config, error) {
 	if t.ServerName != "" {
 		c.ServerName = t.ServerName
 	}
+	if t.CA == "" && !t.Insecure {
+		// Read now, not within the first handshakes. Without any, which is no error
+		// before a certificate is to be checked, they would be looked for again.
+		if system, err := x509.SystemCertPool(); err == nil {
+			c.RootCAs = system
+		}
+	}
 	if t.CA != "" {
 		text, err := os.ReadFile(t.CA)
 		if err != nil {
