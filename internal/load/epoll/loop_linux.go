@@ -240,11 +240,11 @@ func (l *loop) timeout() time.Duration {
 
 // tick does what is due by the clock, and says when it wants to be called next.
 func (l *loop) tick() {
-	if !l.started && l.now >= 0 {
-		l.start()
-	}
 	if l.now >= l.Total && !l.ended {
 		l.end()
+	}
+	if !l.started && l.now >= 0 {
+		l.start()
 	}
 	for now := l.now; ; {
 		a, ok := l.alarms.before(now)
@@ -393,6 +393,10 @@ func (l *loop) dispatch() {
 	}
 	l.serving = true
 	for l.due <= l.now && l.queued > 0 {
+		if l.now >= l.Total { // too late by a moment
+			l.end()
+			break
+		}
 		if !l.Budget.Take() {
 			l.end()
 			l.lasting = false
