@@ -9,11 +9,13 @@
 // A step is noisy evidence, since a rate that holds in one second fails in the next.
 // So its chance to hold falls with the rate r as
 //
-//	P(holds) = ε + (1−2ε) / (1 + exp((ln r − θ)/s))
+//	P(holds) = ε + (1−ε−δ) / (1 + exp((ln r − θ)/s))
 //
 // where exp θ is the capacity, the rate at which half of the steps hold, s says how
-// wide the region is in which some hold and some do not, and ε that now and then a
-// step is decided by something else. θ and s are estimated together, by Bayes' rule
+// wide the region is in which some hold and some do not, and ε and δ that now and
+// then a step is decided by something else: often enough one fails that the service
+// can bear, since another program took the CPU, and hardly ever one holds that it
+// cannot. θ and s are estimated together, by Bayes' rule
 // on a grid, and the next rate is the one whose outcome is expected to leave the
 // least entropy about θ: the Ψ method of psychophysics, where a threshold of
 // hearing is the same question (Watson & Pelli 1983, QUEST; Kontsevich & Tyler
@@ -30,16 +32,20 @@ import (
 )
 
 const (
-	// lapse is ε: one step in a hundred is decided wrongly, whatever the rate.
-	lapse = 0.01
+	// lucky is ε and unlucky δ: steps that hold, or fail, whatever the rate.
+	lucky   = 0.002
+	unlucky = 0.04
 	// fine is the width of the grid's cells where the capacity may be, coarse
 	// elsewhere, around how far beyond the bounds that steps have shown it may be.
 	fine   = 0.007
 	coarse = 0.04
 	around = 0.15
-	// above is how far beyond what a closed loop shows, or beyond a rate that held,
-	// the capacity may lie.
-	above = 1.3
+	// above is how far beyond what a closed loop shows the capacity may lie. Where
+	// there was none, or a rate that holds beyond outdone times of that says that it
+	// showed too little, the capacity may lie far beyond the rates so far.
+	above   = 1.3
+	outdone = 1.1
+	far     = 4
 	// below is how far beneath it a rate is still looked for.
 	below = 64
 	// beginning is the first rate, of what a closed loop shows.
@@ -228,15 +234,17 @@ type posterior struct {
 // are small where the capacity may be, around and between the rates at which steps
 // begin to fail and cease to hold.
 func (s Search) posterior(v seen) *posterior {
-	most := s.Most
-	least, top := s.least(), v.held
+	least, top := s.least(), above*s.Most
 	for _, step := range v.valid {
 		least = min(least, step.Rate)
-		if most == 0 {
-			top = max(top, step.Rate)
-		}
 	}
-	from, to := math.Log(least), math.Log(above*max(most, top))
+	switch {
+	case s.Most == 0:
+		top = far * max(v.held, v.failed)
+	case v.held > outdone*s.Most:
+		top = far * v.held
+	}
+	from, to := math.Log(least), math.Log(top)
 	low, high := from, to
 	if v.held > 0 {
 		low = math.Log(v.held) - around
@@ -244,6 +252,7 @@ func (s Search) posterior(v seen) *posterior {
 	if v.failed > 0 {
 		low, high = min(low, math.Log(v.failed)-around), math.Log(max(v.failed, v.held))+around
 	}
+	to = max(to, from+coarse)
 	p := &posterior{edges: []float64{from}}
 	for at := from; at < to; {
 		width := coarse
@@ -303,11 +312,11 @@ func chance(distance, spread float64) float64 {
 	x := distance / spread
 	switch { // exp is most of what a search computes, and e^−12 far below ε
 	case x > 12:
-		return 1 - lapse
+		return 1 - unlucky
 	case x < -12:
-		return lapse
+		return lucky
 	}
-	return lapse + (1-2*lapse)/(1+math.Exp(-x))
+	return lucky + (1-lucky-unlucky)/(1+math.Exp(-x))
 }
 
 // quantile of θ, within a cell by proportion.
