@@ -40,6 +40,9 @@ func Build(req hakaru.HTTPRequest, to endpoint.Endpoint) (Request, error) {
 	if !isToken(method) {
 		mistake("method %q is none", method)
 	}
+	if method == "CONNECT" { // its target is an address, and its answer has no end
+		mistake("method CONNECT opens a tunnel: want one that is answered")
+	}
 	version := cmp.Or(req.Version, "1.1")
 	if version != "1.0" && version != "1.1" {
 		mistake("HTTP version %q: want 1.0 or 1.1", version)

@@ -2,7 +2,11 @@ package job
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -33,6 +37,13 @@ func TestKinds(t *testing.T) {
 		{"no answer to SYN", wrap("connect", syscall.ETIMEDOUT), ConnectKind, hakaru.TimedOut},
 		{"connect deadline", fmt.Errorf("dial: %w", context.DeadlineExceeded), ConnectKind, hakaru.TimedOut},
 		{"reset while connecting", wrap("connect", syscall.ECONNRESET), ConnectKind, hakaru.Reset},
+		{"no port left at a source address", wrap("bind", syscall.EADDRINUSE), ConnectKind, hakaru.LoadPorts},
+		{"wrong certificate", &HandshakeError{x509.HostnameError{Certificate: &x509.Certificate{}}}, ConnectKind, hakaru.TLSFailed},
+		{"hangs up in the handshake", &HandshakeError{io.EOF}, ConnectKind, hakaru.TLSFailed},
+		{"reset in the handshake", &HandshakeError{wrap("read", syscall.ECONNRESET)}, ConnectKind, hakaru.Reset},
+		{"handshake deadline", &HandshakeError{context.DeadlineExceeded}, ConnectKind, hakaru.TimedOut},
+		{"alert", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, BrokenKind, hakaru.TLSFailed},
+		{"no TLS any more", tls.RecordHeaderError{Msg: "x"}, BrokenKind, hakaru.TLSFailed},
 		{"reset", wrap("read", syscall.ECONNRESET), BrokenKind, hakaru.Reset},
 		{"broken pipe", wrap("write", syscall.EPIPE), BrokenKind, hakaru.Reset},
 		{"closed", http1.ErrNone, BrokenKind, hakaru.Closed},
