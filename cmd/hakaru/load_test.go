@@ -1,18 +1,29 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/csv"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/pflag"
 
 	"hakaru"
+	"hakaru/internal/loadreport"
 )
 
 // loadFlagsTable is the table of docs/load.md.
@@ -177,5 +188,171 @@ func TestLoadMistakes(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), b.String()); d != "" {
 		t.Errorf("%s (-want +got):\n%s", file, d)
+	}
+}
+
+// misbehaves starts testdata/misbehave for the rest of a script.
+func misbehaves(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: misbehaves NAME MODE [LISTEN]")
+	}
+	listen := "127.0.0.1:0"
+	if len(args) == 3 {
+		listen = args[2]
+	}
+	cmd := exec.Command(filepath.Join(filepath.Dir(program), "misbehave"), "-listen", listen, "-mode", args[1])
+	cmd.Dir = ts.Getenv("WORK")
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		_ = cmd.Process.Kill() // some have ended
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	ts.Check(err)
+	_, address, ok := strings.Cut(strings.TrimSpace(line), "serving on ")
+	if !ok {
+		ts.Fatalf("misbehave says %q", line)
+	}
+	ts.Setenv(args[0], address)
+}
+
+// TestLoadInterrupted: after Ctrl-C the report is of what was measured until then.
+func TestLoadInterrupted(t *testing.T) {
+	var (
+		seen     sync.Mutex
+		first    time.Time
+		measured chan struct{} // nil: told
+	)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		seen.Lock()
+		defer seen.Unlock()
+		switch {
+		case first.IsZero():
+			first = time.Now()
+		case measured != nil && time.Since(first) > 3*hakaru.BucketWidth:
+			close(measured)
+			measured = nil
+		}
+	}))
+	defer service.Close()
+	for _, format := range []string{"text", "json"} {
+		seen.Lock()
+		reached := make(chan struct{})
+		first, measured = time.Time{}, reached
+		seen.Unlock()
+		var stdout, stderr bytes.Buffer
+		cmd := exec.Command(program, "load", "-c", "2", "-d", "5m", "--format", format, service.URL)
+		cmd.Env, cmd.Stdout, cmd.Stderr = isolated(t.TempDir()), &stdout, &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-reached:
+		case <-time.After(30 * time.Second):
+			t.Error("no request in half a minute")
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // the code is looked at
+		if code := cmd.ProcessState.ExitCode(); code != exitInterrupt {
+			t.Errorf("exit code %d, want %d\n%s%s", code, exitInterrupt, stdout.String(), stderr.String())
+		}
+		if !strings.Contains(stderr.String(), "interrupted by SIGINT") {
+			t.Errorf("stderr %q", stderr.String())
+		}
+		if format == "text" {
+			for _, want := range []string{"s of 5 min", "Not as asked: interrupted by SIGINT.", "throughput", "Latency", "median"} {
+				if !strings.Contains(stdout.String(), want) {
+					t.Errorf("no %q in\n%s", want, stdout.String())
+				}
+			}
+			continue
+		}
+		var r loadreport.Report
+		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+			t.Fatalf("%v\n%s", err, stdout.String())
+		}
+		if r.OK || r.Good == 0 || r.Took < hakaru.BucketWidth.Seconds() || r.Stopped != "interrupted by SIGINT" {
+			t.Errorf("ok %t, %d good in %g s, stopped %q", r.OK, r.Good, r.Took, r.Stopped)
+		}
+	}
+}
+
+// TestLoadCounts: as many requests as were asked for arrive at the service, by
+// either engine, and JSON and CSV are what they say.
+func TestLoadCounts(t *testing.T) {
+	var requests atomic.Int64
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
+	defer service.Close()
+	env := isolated(t.TempDir())
+	hakaruLoad := func(args ...string) []byte {
+		t.Helper()
+		cmd := exec.Command(program, append([]string{"load", service.URL}, args...)...)
+		cmd.Env = env
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return out
+	}
+	for _, engine := range []string{"epoll", "goroutines"} {
+		requests.Store(0)
+		dec := json.NewDecoder(bytes.NewReader(hakaruLoad("-n", "1237", "-c", "7", "--engine", engine, "--format", "json")))
+		dec.DisallowUnknownFields()
+		var r loadreport.Report
+		if err := dec.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if got := requests.Load(); got != 1237 || r.Good != 1237 || r.Statuses[200] != 1237 || r.Latency.Count != 1237 || !r.OK || r.Generator.Engine != engine {
+			t.Errorf("%s: %d requests arrived, %d good, by status %v, ok %t by %s", engine, got, r.Good, r.Statuses, r.OK, r.Generator.Engine)
+		}
+	}
+	log := filepath.Join(t.TempDir(), "load.hlog")
+	records, err := csv.NewReader(bytes.NewReader(hakaruLoad("--steps", "100/s:1s,50/s:500ms", "--format", "csv", "--hdr-log", log))).ReadAll()
+	if err != nil || len(records) != 3 {
+		t.Fatalf("%d lines of CSV: %v", len(records), err)
+	}
+	if records[0][3] != "offered" || records[1][3] != "100" || records[2][3] != "50" || records[2][4] != "25" {
+		t.Errorf("CSV %v", records)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil || bytes.Count(text, []byte("HISTFAAAA")) != 2 {
+		t.Errorf("HDR log: %v\n%s", err, text)
+	}
+}
+
+// figures are what differs from load to load.
+var figures = regexp.MustCompile(`(127\.0\.0\.1|localhost):\d+|\d[\d.]* ?(ns|µs|ms|s|B|kB|MB|GB)?(/s)?\b|- *$|-  `)
+
+// loadsAsShown runs the command of the README against a service of its own: the
+// same lines come with other figures.
+func loadsAsShown(t *testing.T, s site, block string) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "[0, 1]") }))
+	defer service.Close()
+	line, shown, _ := strings.Cut(block, "\n")
+	command, ok := strings.CutPrefix(line, "$ hakaru ")
+	if !ok {
+		t.Fatalf("the block begins %q", line)
+	}
+	cmd := exec.Command(program, strings.Fields(strings.Replace(command, "localhost:8080", strings.TrimPrefix(service.URL, "http://"), 1))...)
+	cmd.Env = s.env
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	shape := func(text string) []string {
+		var lines []string
+		for l := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+			l = strings.ReplaceAll(l, " (127.0.0.1:8080)", "") // where the name stands for the address itself
+			lines = append(lines, strings.Join(strings.Fields(figures.ReplaceAllString(l, " # ")), " "))
+		}
+		return lines
+	}
+	want, got := shape(shown), shape(string(out))
+	if d := cmp.Diff(want, got[:min(len(want), len(got))]); d != "" {
+		t.Errorf("the README shows (-) other lines than come (+):\n%s", d)
 	}
 }

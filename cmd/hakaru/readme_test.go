@@ -100,6 +100,7 @@ func TestReadme(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("load", func(t *testing.T) { loadsAsShown(t, s, blocks["load"]) })
 	t.Run("commands", func(t *testing.T) { runsBlock(t, s, root, blocks["commands"]) })
 }
 

@@ -26,6 +26,7 @@ import (
 //	wait-for-file FILE TEXT  wait until the file holds the text
 //	defer-unmount DIR        unmount it when the script has ended
 //	wait-for-connection ADDRESS  wait until it accepts a connection
+//	misbehaves NAME MODE [LISTEN]  start the service that does one thing wrong; its address is $NAME
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"exits":         exits,
@@ -35,6 +36,8 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"defer-unmount": deferUnmount,
 
 		"wait-for-connection": waitForConnection,
+
+		"misbehaves": misbehaves,
 	}
 }
 

@@ -11,12 +11,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -27,9 +29,29 @@ func spin() {
 	}
 }
 
+// resetting resets every second connection.
+type resetting struct {
+	net.Listener
+	accepted int
+}
+
+func (l *resetting) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.accepted++; l.accepted%2 == 1 {
+			return c, nil
+		}
+		_ = c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+}
+
 func main() {
 	listen := flag.String("listen", "", "address")
-	mode := flag.String("mode", "", "fine, wrong-body, 500, 404, reset, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, front: pass on to another, get: ask one, or spin: use CPUs with eight threads until killed")
+	mode := flag.String("mode", "", "fine, wrong-body, 500, 502, 404, redirect, silent, echo, reset, reset-second: every second connection, tls: with a certificate of nobody's, exits, ignores-term, daemon, orphan, chatty, slow-start, crash, front: pass on to another, get: ask one, or spin: use CPUs with eight threads until killed")
 	to := flag.String("to", "", "address to pass requests on to, for front")
 	after := flag.Duration("after", 200*time.Millisecond, "when, for exits and slow-start")
 	flag.Parse()
@@ -78,14 +100,22 @@ func main() {
 		timer := time.NewTimer(*after)
 		<-timer.C
 	}
-	l, err := net.Listen("tcp", *listen)
+	network, address := "tcp", *listen
+	if path, is := strings.CutPrefix(*listen, "unix:"); is {
+		network, address = "unix", path
+		_ = os.Remove(path) // one that was killed leaves it
+	}
+	l, err := net.Listen(network, address)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "misbehave:", err)
 		os.Exit(1)
 	}
 	fmt.Println("misbehave: serving on", l.Addr())
+	if *mode == "reset-second" {
+		l = &resetting{Listener: l}
+	}
 	var loaded sync.Once
-	err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Readiness asks for /ready and is always answered well.
 		if r.URL.Path != "/ready" {
 			// Slow enough that two connections need next to no CPU: what else
@@ -118,6 +148,20 @@ func main() {
 			case "404":
 				http.NotFound(w, r)
 				return
+			case "502":
+				http.Error(w, "no upstream; password=GEHEIM", http.StatusBadGateway)
+				return
+			case "redirect":
+				http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently)
+				return
+			case "silent": // until nobody waits any more
+				<-r.Context().Done()
+				return
+			case "echo":
+				if _, err := io.Copy(w, r.Body); err != nil {
+					fmt.Fprintln(os.Stderr, "misbehave:", err)
+				}
+				return
 			case "chatty":
 				for range 16 { // a line that no compression makes smaller
 					fmt.Println(rand.Text(), rand.Text(), rand.Text(), rand.Text())
@@ -125,7 +169,15 @@ func main() {
 			}
 		}
 		fmt.Fprintln(w, "hello")
-	}))
+	})
+	if *mode == "tls" {
+		server := httptest.NewUnstartedServer(handler) // which has a certificate of its own
+		server.Listener.Close()
+		server.Listener = l
+		server.StartTLS()
+		select {}
+	}
+	err = http.Serve(l, handler)
 	fmt.Fprintln(os.Stderr, "misbehave:", err)
 	os.Exit(1)
 }
