@@ -389,11 +389,9 @@ func TestIdleIsNoTimeout(t *testing.T) {
 func TestTimeoutOfAnOpenLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// The first request is never answered, and hung up on after 200 to 210 ms.
-		first := true
-		p := &pipes{serve: func(_ int, c net.Conn) {
+		p := &pipes{serve: func(n int, c net.Conn) {
 			eachRequest(c, func() bool {
-				if first {
-					first = false
+				if n == 1 {
 					c.Read(make([]byte, 1))
 					return false
 				}
