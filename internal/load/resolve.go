@@ -165,8 +165,11 @@ func (r resolver) addresses(ctx context.Context, text string, family int) ([]net
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
-				err = errors.New(dns.Err) // without the name, and the server that was asked
+			// Without the name once more, and the server that was asked.
+			if dns, is := errors.AsType[*net.DNSError](err); is {
+				err = errors.New(dns.Err)
+			} else if none, is := errors.AsType[*net.AddrError](err); is {
+				err = errors.New(none.Err)
 			}
 			return nil, &job.NameError{Name: host, Family: family, Err: err}
 		}

@@ -28,6 +28,9 @@ func namedHosts(hosts map[string][]string, ports int) resolver {
 					found = append(found, a)
 				}
 			}
+			if len(found) == 0 && len(hosts[host]) > 0 { // as the library says it
+				return nil, &net.AddrError{Err: "no suitable address found", Addr: host}
+			}
 			if len(found) == 0 {
 				return nil, &net.DNSError{Err: "no such host", Name: host, Server: "192.0.2.53:53", IsNotFound: true}
 			}
@@ -79,7 +82,7 @@ func TestResolve(t *testing.T) {
 			want: "tcp 127.0.0.7:80", sources: []string{"127.0.0.8", "127.0.0.9"}},
 
 		{name: "no such name", url: "http://none.test/", err: "look up an address of none.test: no such host", hint: "getent ahosts none.test"},
-		{name: "no such family", url: "http://one.test/", change: func(q *hakaru.HTTPRequest) { q.Family = 6 }, err: "look up an IPv6 address of one.test: no such host", hint: "connect-to"},
+		{name: "no such family", url: "http://one.test/", change: func(q *hakaru.HTTPRequest) { q.Family = 6 }, err: "look up an IPv6 address of one.test: no suitable address found", hint: "connect-to"},
 		{name: "another family", url: "http://127.0.0.1/", change: func(q *hakaru.HTTPRequest) { q.Family = 6 }, err: "connect to 127.0.0.1 by IPv6: it is an IPv4 address", hint: "leave the family out"},
 		{name: "a family that is none", url: "http://127.0.0.1/", change: func(q *hakaru.HTTPRequest) { q.Family = 5 }, err: "address family 5: want 4 or 6"},
 		{name: "connect to no port", url: "http://a.test/", change: func(q *hakaru.HTTPRequest) { q.ConnectTo = "one.test" }, err: `connect to "one.test": it is no address`, hint: "HOST:PORT"},
@@ -87,7 +90,7 @@ func TestResolve(t *testing.T) {
 		{name: "source that is none", url: "http://one.test/", change: func(q *hakaru.HTTPRequest) { q.Sources = []string{"lo"} }, err: "connect from lo: it is no IP address", hint: "ip -brief address"},
 		{name: "another machine's source", url: "http://one.test/", change: func(q *hakaru.HTTPRequest) { q.Sources = []string{"192.0.2.1"} }, err: "connect from 192.0.2.1: cannot assign requested address", hint: "an address of this machine"},
 		{name: "source of another family", url: "http://one.test/", change: func(q *hakaru.HTTPRequest) { q.Family, q.Sources = 6, []string{"127.0.0.1"} }, err: "connect from 127.0.0.1: it is IPv4, and IPv6 is asked for", hint: "family"},
-		{name: "source of another family than the name's", url: "http://six.test/", change: func(q *hakaru.HTTPRequest) { q.Sources = []string{"127.0.0.1"} }, err: "look up an IPv4 address of six.test: no such host", hint: "connect-to"},
+		{name: "source of another family than the name's", url: "http://six.test/", change: func(q *hakaru.HTTPRequest) { q.Sources = []string{"127.0.0.1"} }, err: "look up an IPv4 address of six.test: no suitable address found", hint: "connect-to"},
 		{name: "family of a socket", url: "unix:/run/a.sock", change: func(q *hakaru.HTTPRequest) { q.Family = 4 }, err: "unix socket /run/a.sock", hint: "leave them out"},
 		{name: "source to a socket", url: "unix:/run/a.sock", change: func(q *hakaru.HTTPRequest) { q.Sources = []string{"127.0.0.1"} }, err: "unix socket /run/a.sock", hint: "leave them out"},
 		{name: "too few ports", url: "http://one.test/", change: func(q *hakaru.HTTPRequest) { q.Connections = 1001 },
