@@ -195,6 +195,9 @@ func (l *Local) Load(ctx context.Context, place hakaru.Place, spec hakaru.LoadSp
 	if errors.As(err, &late) {
 		return report, &LateError{Message: err.Error()}
 	}
+	if advice, is := errors.AsType[hinted](err); is {
+		return report, &LoadError{Message: err.Error(), Help: advice.Hint()}
+	}
 	return report, err
 }
 
@@ -354,3 +357,25 @@ const codeLate = "late"
 
 // LinkError lets it cross a link.
 func (e *LateError) LinkError() link.Error { return link.Error{Code: codeLate, Message: e.Message} }
+
+// hinted is an error that knows what to do about itself.
+type hinted interface {
+	error
+	Hint() string
+}
+
+// LoadError says why a load could not begin: a name that stands for no address, a
+// certificate that cannot be read, too few local ports.
+type LoadError struct{ Message, Help string }
+
+func (e *LoadError) Error() string { return e.Message }
+
+// Hint says what to do about it.
+func (e *LoadError) Hint() string { return e.Help }
+
+const codeLoad = "load"
+
+// LinkError lets it cross a link.
+func (e *LoadError) LinkError() link.Error {
+	return link.Error{Code: codeLoad, Message: e.Message, Hint: e.Help}
+}

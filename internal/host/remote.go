@@ -101,6 +101,8 @@ func (r *Remote) call(ctx context.Context, do string, in, out any, event func(js
 		return not
 	case codeLate:
 		return &LateError{Message: crossed.Message}
+	case codeLoad:
+		return &LoadError{Message: crossed.Message, Help: crossed.Hint}
 	case codeBusy:
 		var h Holder
 		if jsonErr := json.Unmarshal([]byte(crossed.Output), &h); jsonErr != nil {
