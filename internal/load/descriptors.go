@@ -8,8 +8,8 @@ import (
 )
 
 // spareDescriptors are for what opens between the count and the start: files of
-// /proc, the link to the conductor, the watch.
-const spareDescriptors = 64
+// /proc, the link to the conductor, the watch, one epoll for each thread.
+const spareDescriptors = 128
 
 // ensureDescriptors raises the soft limit of open files where so many more
 // connections need it, and says what is missing where the hard limit is below.

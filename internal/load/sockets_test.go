@@ -199,65 +199,69 @@ func eachUpload(c net.Conn, size int, answer func() bool) {
 // What net/http served and what was counted is the same number, but for what
 // was out at the end.
 func TestNothingIsLostOrCountedTwice(t *testing.T) {
-	const connections = 8
-	var served atomic.Uint64
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		served.Add(1)
-		io.WriteString(w, "hello")
-	}))
-	defer s.Close()
-	var emitted []hakaru.Bucket
-	report, err := HTTP(context.Background(),
-		hakaru.HTTPRequest{URL: strings.Replace(s.URL, "127.0.0.1", "localhost", 1), Connections: connections, KeepAlive: true, Expect: "hello"},
-		hakaru.Window{Start: time.Now().Add(50 * time.Millisecond), WarmUp: 500 * time.Millisecond, Length: time.Second},
-		func(b hakaru.Bucket) { emitted = append(emitted, b) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, bad := kinds(report)
-	if total := served.Load(); len(bad) != 0 || good > total || good+connections < total {
-		t.Errorf("served %d, counted %d good and %v", total, good, bad)
-	}
-	if len(emitted) != 3 || len(report.Buckets) != 3 {
-		t.Fatalf("%d buckets emitted, %d reported, want 3", len(emitted), len(report.Buckets))
-	}
-	measured, inWindow := uint64(0), uint64(0)
-	for i, b := range report.Buckets {
-		if emitted[i].Good != b.Good || emitted[i].At != b.At {
-			t.Errorf("bucket %d emitted as %d at %v, reported as %d at %v", i, emitted[i].Good, emitted[i].At, b.Good, b.At)
+	onEngines(t, "", func(t *testing.T, engine string) {
+		const connections = 8
+		var served atomic.Uint64
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			served.Add(1)
+			io.WriteString(w, "hello")
+		}))
+		defer s.Close()
+		var emitted []hakaru.Bucket
+		report, err := HTTP(t.Context(),
+			hakaru.HTTPRequest{URL: strings.Replace(s.URL, "127.0.0.1", "localhost", 1), Connections: connections, KeepAlive: true, Expect: "hello", Engine: engine},
+			hakaru.Window{Start: time.Now().Add(50 * time.Millisecond), WarmUp: 500 * time.Millisecond, Length: time.Second},
+			func(b hakaru.Bucket) { emitted = append(emitted, b) })
+		if err != nil {
+			t.Fatal(err)
 		}
-		h, err := latency.Decode(b.Latency)
-		if err != nil || h.Count() != b.Good {
-			t.Errorf("bucket %d: %d service times (%v) of %d good answers", i, h.Count(), err, b.Good)
+		good, bad := kinds(report)
+		if total := served.Load(); len(bad) != 0 || good > total || good+connections < total {
+			t.Errorf("served %d, counted %d good and %v", total, good, bad)
 		}
-		if len(b.Counters) != len(report.Counters) {
-			t.Errorf("bucket %d: %d values in %d columns", i, len(b.Counters), len(report.Counters))
+		if len(emitted) != 3 || len(report.Buckets) != 3 {
+			t.Fatalf("%d buckets emitted, %d reported, want 3", len(emitted), len(report.Buckets))
 		}
-		if i > 0 {
-			inWindow += b.Good
+		measured, inWindow := uint64(0), uint64(0)
+		for i, b := range report.Buckets {
+			if emitted[i].Good != b.Good || emitted[i].At != b.At {
+				t.Errorf("bucket %d emitted as %d at %v, reported as %d at %v", i, emitted[i].Good, emitted[i].At, b.Good, b.At)
+			}
+			h, err := latency.Decode(b.Latency)
+			if err != nil || h.Count() != b.Good {
+				t.Errorf("bucket %d: %d service times (%v) of %d good answers", i, h.Count(), err, b.Good)
+			}
+			if len(b.Counters) != len(report.Counters) {
+				t.Errorf("bucket %d: %d values in %d columns", i, len(b.Counters), len(report.Counters))
+			}
+			if i > 0 {
+				inWindow += b.Good
+			}
 		}
-	}
-	if h, err := latency.Decode(report.Latency); err == nil {
-		measured = h.Count()
-	}
-	if measured != inWindow {
-		t.Errorf("%d service times in the measured window, %d good answers", measured, inWindow)
-	}
-	if cpu := column(t, report, hakaru.CounterCPU); cpu <= 0 {
-		t.Errorf("the generator used %g s of CPU, want more than 0", cpu)
-	}
+		if h, err := latency.Decode(report.Latency); err == nil {
+			measured = h.Count()
+		}
+		if measured != inWindow {
+			t.Errorf("%d service times in the measured window, %d good answers", measured, inWindow)
+		}
+		if cpu := column(t, report, hakaru.CounterCPU); cpu <= 0 {
+			t.Errorf("the generator used %g s of CPU, want more than 0", cpu)
+		}
+	})
 }
 
 func TestUnixSocket(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "http.sock")
-	listen(t, "unix", path, func(_ int, c net.Conn) { eachRequest(c, func() bool { return say(c, hello) }) })
-	report, err := HTTP(context.Background(), hakaru.HTTPRequest{URL: "unix:" + path + ":/x", Connections: 4, KeepAlive: true}, short, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if good, bad := kinds(report); good == 0 || len(bad) != 0 {
-		t.Errorf("%d good, bad %v", good, bad)
-	}
+	onEngines(t, "", func(t *testing.T, engine string) {
+		path := filepath.Join(t.TempDir(), "http.sock")
+		listen(t, "unix", path, func(_ int, c net.Conn) { eachRequest(c, func() bool { return say(c, hello) }) })
+		report, err := HTTP(t.Context(), hakaru.HTTPRequest{URL: "unix:" + path + ":/x", Connections: 4, KeepAlive: true, Engine: engine}, short, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if good, bad := kinds(report); good == 0 || len(bad) != 0 {
+			t.Errorf("%d good, bad %v", good, bad)
+		}
+	})
 }
 
 func TestNobodyListens(t *testing.T) {
@@ -267,15 +271,18 @@ func TestNobodyListens(t *testing.T) {
 	}
 	tcp := "http://" + l.Addr().String() + "/"
 	l.Close()
-	for _, url := range []string{tcp, "unix:" + filepath.Join(t.TempDir(), "none.sock")} {
-		report, err := HTTP(context.Background(), hakaru.HTTPRequest{URL: url, Connections: 2, KeepAlive: true}, short, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		good, bad := kinds(report)
-		if good != 0 || bad[hakaru.Refused] == 0 || len(bad) != 1 || report.Connections != 0 {
-			t.Errorf("%s: %d good, bad %v, %d connections, want refused only", url, good, bad, report.Connections)
-		}
+	none := "unix:" + filepath.Join(t.TempDir(), "none.sock")
+	for name, url := range map[string]string{"TCP": tcp, "unix socket": none} {
+		onEngines(t, name, func(t *testing.T, engine string) {
+			report, err := HTTP(t.Context(), hakaru.HTTPRequest{URL: url, Connections: 2, KeepAlive: true, Engine: engine}, short, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			good, bad := kinds(report)
+			if good != 0 || bad[hakaru.Refused] == 0 || len(bad) != 1 || report.Connections != 0 {
+				t.Errorf("%d good, bad %v, %d connections, want refused only", good, bad, report.Connections)
+			}
+		})
 	}
 }
 

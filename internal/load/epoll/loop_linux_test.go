@@ -232,6 +232,7 @@ func TestSources(t *testing.T) {
 	defer cancel()
 	running.Go(func() { opened = Engine{}.Run(ctx, j) })
 	from := map[[4]byte]int{}
+	var accepted []int
 	for range 6 {
 		c, peer, err := unix.Accept(fd)
 		if err != nil {
@@ -239,6 +240,12 @@ func TestSources(t *testing.T) {
 		}
 		defer shut(c)
 		from[peer.(*unix.SockaddrInet4).Addr]++
+		accepted = append(accepted, c)
+	}
+	for _, c := range accepted { // a request has been sent: the engine knows that it is open
+		if n, err := unix.Read(c, make([]byte, 4096)); n <= 0 {
+			t.Fatal(n, err)
+		}
 	}
 	cancel() // nobody answers
 	running.Wait()
