@@ -105,7 +105,28 @@ threshold that was missed.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return d.load(cmd, &f, args[0]) },
 	}
 	f.register(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		next := nearFlag(cmd, err)
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) {
+			if meant, ok := elsewhereFlags[unknown.GetSpecifiedName()]; ok {
+				next = meant
+			}
+		}
+		return &usageError{err: err, hint: next}
+	})
 	return cmd
+}
+
+// elsewhereFlags are flags of ab, wrk, hey, vegeta and curl, and what they are here.
+var elsewhereFlags = map[string]string{
+	"k": "connections are kept alive anyway; curl's -k is --insecure", "t": "threads are --threads N, the time is -d 10s",
+	"z": "write -d 10s", "R": "write -r 2000/s", "q": "write -r 2000/s for all connections together", "m": "write -X METHOD",
+	"p": "write --body @FILE", "T": "write -H 'Content-Type: …'", "C": "write -H 'Cookie: …'", "A": "write -H 'Authorization: …'",
+	"a": "write -H 'Authorization: …'", "u": "write -H 'Authorization: …'", "D": "write --body @FILE", "b": "write --body TEXT",
+	"data": "write --body TEXT or --body @FILE", "latency": "latencies are told anyway", "L": "latencies are told anyway; redirects are not followed",
+	"body-file": "write --body @FILE", "workers": "write -c N", "concurrency": "write -c N",
+	"cacert": "write --ca FILE", "unix-socket": "write unix:SOCKET:/PATH as the URL, or --connect-to unix:SOCKET",
 }
 
 func (f *loadFlags) register(cmd *cobra.Command) {
@@ -115,30 +136,30 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 		*to = value
 		flags.VarP((*spanFlag)(to), name, short, usage)
 	}
-	flags.IntVarP(&f.connections, "connections", "c", loadConnections, "keep so many connections busy")
+	flags.IntVarP(&f.connections, "connections", "c", loadConnections, "keep `N` connections busy")
 	span(&f.duration, "duration", "d", 0, "measure for so long (default 10s, where -n and --steps do not end it)")
-	flags.Uint64VarP(&f.requests, "requests", "n", 0, "end when so many requests are answered")
+	flags.Uint64VarP(&f.requests, "requests", "n", 0, "end when `N` requests are answered")
 	span(&f.warmUp, "warm-up", "", 0, "send for so long before measuring")
-	flags.StringVarP(&f.rate, "rate", "r", "", "open loop: so many requests a second, `2000/s`")
-	flags.StringVar(&f.arrival, "arrival", "constant", "of --rate: `constant`, or poisson: at random, as independent clients come")
-	flags.Uint64Var(&f.seed, "seed", 1, "of --arrival poisson; the same seed gives the same times")
-	flags.StringVar(&f.ramp, "ramp", "", "open loop: from one rate evenly to another over the duration, `100/s..2000/s`")
-	flags.StringVar(&f.steps, "steps", "", "open loop: one rate after another, `100/s:10s,200/s:10s`")
+	flags.StringVarP(&f.rate, "rate", "r", "", "open loop: `RATE` requests a second, 2000/s")
+	flags.StringVar(&f.arrival, "arrival", "constant", "`LAW` of --rate: constant, or poisson: at random, as independent clients come")
+	flags.Uint64Var(&f.seed, "seed", 1, "`N` for --arrival poisson; the same seed gives the same times")
+	flags.StringVar(&f.ramp, "ramp", "", "open loop: `FROM..TO`, evenly from one rate to another over the duration, 100/s..2000/s")
+	flags.StringVar(&f.steps, "steps", "", "open loop: `STEPS`, one rate after another, 100/s:10s,200/s:10s")
 	flags.BoolVar(&f.precise, "precise", false, "open loop: wait for the last 50 µs on the CPU, to send closer to when requests are due")
-	flags.StringVar(&f.capacity, "find-capacity", "", "search for the highest rate that holds these bounds, `'p99<50ms,errors<0.1%'`")
+	flags.StringVar(&f.capacity, "find-capacity", "", "search for the highest rate that holds `BOUNDS`, 'p99<50ms,errors<0.1%'")
 
-	flags.StringVarP(&f.method, "method", "X", "", "the request's method (default GET, with a body POST)")
-	flags.StringArrayVarP(&f.headers, "header", "H", nil, "a header, `'Name: value'` (repeatable)")
-	flags.StringVar(&f.host, "host", "", "the Host header (default: the URL's)")
+	flags.StringVarP(&f.method, "method", "X", "", "the request's `METHOD` (default GET, with a body POST)")
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, "a `HEADER`, 'Name: value' (repeatable)")
+	flags.StringVar(&f.host, "host", "", "the Host header, `NAME` (default: the URL's)")
 	flags.StringVar(&f.body, "body", "", "the request's body: `TEXT`, @FILE, or @- for the standard input")
 	flags.BoolVar(&f.old, "http1.0", false, "speak HTTP/1.0")
 	flags.BoolVar(&f.noReuse, "no-keep-alive", false, "open a new connection for each request")
 	span(&f.timeout, "timeout", "", http1.DefaultTimeout, "of one request; a later answer is a bad one")
-	flags.IntVar(&f.status, "status", 0, "the right status (default any 2xx)")
-	flags.StringVar(&f.expect, "expect", "", "what the body of a right answer contains")
+	flags.IntVar(&f.status, "status", 0, "the right `STATUS` (default any 2xx)")
+	flags.StringVar(&f.expect, "expect", "", "`TEXT` that the body of a right answer contains")
 
 	flags.BoolVar(&f.tls.Insecure, "insecure", false, "https: take any certificate")
-	flags.StringVar(&f.tls.ServerName, "server-name", "", "https: the name to send and to check (default: the URL's host)")
+	flags.StringVar(&f.tls.ServerName, "server-name", "", "https: the `NAME` to send and to check (default: the URL's host)")
 	flags.StringVar(&f.tls.CA, "ca", "", "https: `FILE` (PEM) with whose certificates are good (default: the system's)")
 	flags.StringVar(&f.tls.Cert, "cert", "", "https: `FILE` (PEM) with the client certificate to show")
 	flags.StringVar(&f.tls.Key, "key", "", "https: `FILE` (PEM) with its key (default: it is in the file of --cert)")
@@ -147,11 +168,11 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	flags.BoolVarP(&f.four, "ipv4", "4", false, "only IPv4 addresses of the host")
 	flags.BoolVarP(&f.six, "ipv6", "6", false, "only IPv6 addresses of the host")
 	flags.StringArrayVar(&f.sources, "source", nil, "connect from this local `ADDRESS` (repeatable: in turn)")
-	flags.IntVar(&f.threads, "threads", 0, "send from so many threads (default: as CPUs and connections suggest)")
-	flags.StringVar(&f.engine, "engine", "", "`epoll` or goroutines (default: the one that fits)")
+	flags.IntVar(&f.threads, "threads", 0, "send from `N` threads (default: as CPUs and connections suggest)")
+	flags.StringVar(&f.engine, "engine", "", "`ENGINE`: epoll or goroutines (default: the one that fits)")
 
-	flags.StringArrayVar(&f.thresholds, "threshold", nil, "bounds that the figures are to hold, `'p99<200ms,errors<0.1%,throughput>1000/s'` (repeatable)")
-	flags.StringVar(&f.format, "format", "text", "of the standard output: `text`, json, or csv: a line for each second")
+	flags.StringArrayVar(&f.thresholds, "threshold", nil, "`BOUNDS` that the figures are to hold, 'p99<200ms,errors<0.1%,throughput>1000/s' (repeatable)")
+	flags.StringVar(&f.format, "format", "text", "`FORMAT` of the standard output: text, json, or csv: a line for each second")
 	flags.StringVar(&f.hdrLog, "hdr-log", "", "write an HdrHistogram log to `FILE`, a line for each second")
 	flags.BoolVar(&f.noLive, "no-live", false, "no line on the terminal while the load runs")
 }
@@ -159,8 +180,13 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 // spanFlag reads a duration as hakaru's files do.
 type spanFlag time.Duration
 
-func (s *spanFlag) String() string { return unit.ExactDuration(time.Duration(*s)) }
-func (s *spanFlag) Type() string   { return "duration" }
+func (s *spanFlag) String() string {
+	if *s == 0 {
+		return "" // no default to tell
+	}
+	return unit.ExactDuration(time.Duration(*s))
+}
+func (s *spanFlag) Type() string { return "TIME" }
 func (s *spanFlag) Set(text string) error {
 	v, err := unit.ParseDuration(text)
 	*s = spanFlag(v)
@@ -568,7 +594,7 @@ var errVain = errors.New("nobody takes a connection")
 // measured.
 func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loadreport.Result, err error) {
 	seconds := &loadreport.Seconds{}
-	p.Started = time.Now().Add(lead(p.Request.Connections))
+	p.Started = time.Now()
 	if f.hdrLog != "" {
 		file, err := os.Create(f.hdrLog)
 		if err != nil {
@@ -580,11 +606,15 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 				err = fmt.Errorf("write the HDR log: %w", closeErr)
 			}
 		}()
-		line, err := loadreport.HDRLog(out, p.Started)
-		if err != nil {
-			return nil, fmt.Errorf("write the HDR log: %w", err)
-		}
-		seconds.To = append(seconds.To, line)
+		var line func(loadreport.Second) error
+		seconds.To = append(seconds.To, func(s loadreport.Second) error {
+			if line == nil { // its head says when the load began
+				if line, err = loadreport.HDRLog(out, p.Started); err != nil {
+					return fmt.Errorf("write the HDR log: %w", err)
+				}
+			}
+			return line(s)
+		})
 	}
 	if p.format == "csv" {
 		line, err := loadreport.CSV(d.stdout)
@@ -605,7 +635,6 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	window := p.Window
-	window.Start = p.Started
 	if p.Search != nil {
 		return d.search(ctx, p, window, live)
 	}
@@ -613,8 +642,11 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 		window.Length = endless
 	}
 	var good uint64
-	stood := false
+	begun, stood := false, false
 	report, err := load.Stream(ctx, p.Request, window, func(b hakaru.Bucket) {
+		if !begun { // the first bucket has just ended
+			begun, p.Started = true, time.Now().Add(-hakaru.BucketWidth)
+		}
 		seconds.Add(b)
 		good += b.Good
 		stood = stood || good > 0 || !onlyConnects(b.Kinds)
@@ -666,11 +698,6 @@ func (p *loadPlan) ended(report hakaru.LoadReport, err error) (*loadreport.Resul
 		return nil, errors.Join(err, readErr)
 	}
 	return result, err
-}
-
-// lead is the time before the start in which connections are made.
-func lead(connections int) time.Duration {
-	return 20*time.Millisecond + time.Duration(connections)*100*time.Microsecond
 }
 
 // onlyConnects reports whether there were failures and all of them of

@@ -82,9 +82,16 @@ func keep(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit fun
 	return report, err
 }
 
-// Stream is HTTP in constant memory: buckets are given to emit and not kept.
+// Stream is HTTP in constant memory: buckets are given to emit and not kept. Where
+// w.Start is zero it begins as soon as names are looked up and there was time to
+// open the connections.
 func Stream(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket)) (hakaru.LoadReport, error) {
-	report, err := run(ctx, req, w, emit, nil, nil)
+	report, err := runIn(ctx, req, func() hakaru.Window {
+		if w.Start.IsZero() {
+			w.Start = time.Now().Add(lead(req.Connections))
+		}
+		return w
+	}, emit, nil, nil)
 	return report, named(req, err)
 }
 
@@ -131,6 +138,11 @@ func newSchedule(w hakaru.Window) (job.Schedule, error) {
 
 // run is HTTP on a given engine, or the one that fits; dial is nil but in tests.
 func run(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func(hakaru.Bucket), e job.Engine, dial job.DialFunc) (hakaru.LoadReport, error) {
+	return runIn(ctx, req, func() hakaru.Window { return w }, emit, e, dial)
+}
+
+// runIn is run in a window that is asked for when all is ready for it.
+func runIn(ctx context.Context, req hakaru.HTTPRequest, window func() hakaru.Window, emit func(hakaru.Bucket), e job.Engine, dial job.DialFunc) (hakaru.LoadReport, error) {
 	to, err := endpoint.Parse(req.URL)
 	if err != nil {
 		return hakaru.LoadReport{}, err
@@ -153,7 +165,7 @@ func run(ctx context.Context, req hakaru.HTTPRequest, w hakaru.Window, emit func
 			return hakaru.LoadReport{}, err
 		}
 	}
-	s, err := newSchedule(w)
+	s, err := newSchedule(window())
 	if err != nil {
 		return hakaru.LoadReport{}, err
 	}
