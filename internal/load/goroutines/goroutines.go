@@ -23,6 +23,10 @@ const (
 	// a body that does not fit, since a read is dearer than its bytes.
 	firstBuffer = 16 << 10
 	bodyBuffer  = 64 << 10
+	// openAtOnce connections are opened every openEvery before the start: accept
+	// queues are a few hundred long, and what does not fit in waits for a second.
+	openAtOnce = 64
+	openEvery  = time.Millisecond
 )
 
 // Engine is a job.Engine.
@@ -41,6 +45,7 @@ type worker struct {
 	parser http1.Parser
 	buffer []byte
 	dial   job.DialFunc
+	after  time.Duration // how long after the others it begins to open its first connection
 
 	shared *schedule     // of an open loop; nil: the loop is closed
 	turn   chan struct{} // the worker's request in shared is due
@@ -102,7 +107,7 @@ func (Engine) Run(ctx context.Context, j *job.Job) int {
 }
 
 func newWorker(j *job.Job, i int, shared *schedule) *worker {
-	w := &worker{Job: j, shard: j.Rec.Shard(i), buffer: make([]byte, firstBuffer), dial: j.To.Dialer(j.Timeout), shared: shared}
+	w := &worker{Job: j, shard: j.Rec.Shard(i), after: time.Duration(i/openAtOnce) * openEvery, buffer: make([]byte, firstBuffer), dial: j.To.Dialer(j.Timeout), shared: shared}
 	if shared != nil {
 		w.turn = make(chan struct{}, 1)
 	}
@@ -142,8 +147,17 @@ func (w *worker) expire(since int64) {
 	w.changing.Lock()
 	defer w.changing.Unlock()
 	if w.since.CompareAndSwap(since, overdue) && w.conn != nil {
-		w.conn.Close() // the worker sees the error of its read
+		cut(w.conn) // the worker sees the error of its read
 	}
+}
+
+// cut closes a connection without another word: where it is TLS, to say that it ends
+// could take seconds with a service that does not read any more.
+func cut(c net.Conn) {
+	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
+		c = secured.NetConn()
+	}
+	c.Close()
 }
 
 // end closes the connection for good.
@@ -152,7 +166,7 @@ func (w *worker) end() {
 	defer w.changing.Unlock()
 	w.ended = true
 	if w.conn != nil {
-		w.conn.Close()
+		cut(w.conn)
 	}
 }
 
@@ -249,6 +263,9 @@ func (w *worker) next(ctx context.Context, free time.Duration) (due, began time.
 // is not counted: the service is not under load yet, and what is still wrong at
 // the start shows then. An attempt that ends in vain after the start counts.
 func (w *worker) connectEarly(ctx context.Context) {
+	if job.Wait(ctx, w.after) != nil {
+		return
+	}
 	for pause := job.FirstPause; ; pause = min(2*pause, job.LongPause) {
 		err := w.connect(ctx)
 		if err == nil {
