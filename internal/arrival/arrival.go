@@ -24,6 +24,36 @@ type Law interface {
 	At(n uint64) (due time.Duration, ok bool)
 }
 
+// Before counts the requests that are due before a time. Times do not decrease, so
+// that the first request due later is found by halves; but of a law that has to be
+// asked in order.
+func Before(law Law, t time.Duration) uint64 {
+	later := func(n uint64) bool {
+		due, ok := law.At(n)
+		return !ok || due >= t
+	}
+	if _, inOrder := law.(*poisson); inOrder {
+		n := uint64(0)
+		for !later(n) {
+			n++
+		}
+		return n
+	}
+	high := uint64(1)
+	for !later(high - 1) {
+		high *= 2
+	}
+	low := high / 2 // all before are due earlier; high-1 is not
+	for low < high-1 {
+		if middle := low + (high-1-low)/2; later(middle) {
+			high = middle + 1
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
 // at turns seconds into a time; not ok where they are beyond what a Duration
 // holds (292 years).
 func at(seconds float64) (time.Duration, bool) {

@@ -199,3 +199,20 @@ func TestPoissonIsDeterministic(t *testing.T) {
 		t.Errorf("%d times are the same with another seed", same)
 	}
 }
+
+// As many are due before a time as counting them one by one says.
+func TestBefore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		law := laws().Draw(t, "law")
+		until := time.Duration(rapid.Int64Range(0, int64(50*time.Millisecond)).Draw(t, "ns"))
+		want := uint64(0)
+		for ; ; want++ {
+			if due, ok := law.At(want); !ok || due >= until {
+				break
+			}
+		}
+		if got := Before(law, until); got != want {
+			t.Fatalf("%d requests due before %v, want %d", got, until, want)
+		}
+	})
+}

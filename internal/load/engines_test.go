@@ -57,13 +57,13 @@ func counting(t *testing.T) (url string, served *atomic.Uint64) {
 // What was asked for in number is sent in number, by several threads.
 func TestBudget(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		change  func(*hakaru.HTTPRequest)
-		queueOf uint64
+		name   string
+		change func(*hakaru.HTTPRequest)
+		due    uint64
 	}{
 		{"closed", func(*hakaru.HTTPRequest) {}, 0},
 		{"one connection each", func(r *hakaru.HTTPRequest) { r.KeepAlive = false }, 0},
-		{"open", func(r *hakaru.HTTPRequest) { r.Arrival = &hakaru.Arrival{Law: hakaru.ConstantRate, Rate: 10_000} }, 0},
+		{"open", func(r *hakaru.HTTPRequest) { r.Arrival = &hakaru.Arrival{Law: hakaru.ConstantRate, Rate: 10_000} }, 1000},
 	} {
 		onEngines(t, c.name, func(t *testing.T, engine string) {
 			url, served := counting(t)
@@ -73,8 +73,9 @@ func TestBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := served.Load(); n != 1000 || report.Tally.Good != 1000 || report.Tally.Bad != 0 || report.Tally.Unsent != 0 {
-				t.Errorf("served %d, counted %d good, %d bad, %d unsent, want 1000, 1000, 0, 0", n, report.Tally.Good, report.Tally.Bad, report.Tally.Unsent)
+			if n := served.Load(); n != 1000 || report.Tally.Good != 1000 || report.Tally.Bad != 0 || report.Tally.Unsent != 0 || report.Tally.Due != c.due {
+				t.Errorf("served %d, counted %d good, %d bad, %d unsent, %d due, want 1000, 1000, 0, 0, %d",
+					n, report.Tally.Good, report.Tally.Bad, report.Tally.Unsent, report.Tally.Due, c.due)
 			}
 		})
 	}

@@ -15,9 +15,11 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"runtime"
 	"time"
@@ -191,7 +193,7 @@ func runIn(ctx context.Context, req hakaru.HTTPRequest, window func() hakaru.Win
 	sending, cancel := context.WithDeadline(ctx, s.Start.Add(s.Total+lastAnswers))
 	opened := make(chan int, 1)
 	go func() { opened <- e.Run(sending, j) }()
-	c := collector{Job: j, emit: emit, cost: cost}
+	c := collector{Job: j, emit: emit, cost: cost, requests: req.Requests}
 	err = c.collect(ctx, opened)
 	cancel() // where collecting ended early; otherwise the engine is done
 	if !c.engineDone {
@@ -262,8 +264,9 @@ func lawOf(a *hakaru.Arrival) (func() arrival.Law, error) {
 // collector turns what the recorder holds into buckets as time goes on.
 type collector struct {
 	*job.Job
-	emit func(hakaru.Bucket)
-	cost *usage
+	emit     func(hakaru.Bucket)
+	cost     *usage
+	requests uint64 // that the load is to end with; 0: any number
 
 	whole      int               // buckets so far
 	measured   latency.Histogram // of the measured window's buckets
@@ -396,7 +399,8 @@ func (c *collector) report() (hakaru.LoadReport, error) {
 	t.Took = max(end-c.WarmUp, 0)
 	t.Statuses, t.Bytes, t.Queued, t.Unsent = rest.Statuses, rest.Bytes, rest.Queued, rest.Unsent
 	if c.Law != nil {
-		t.Due = dueBetween(c.Law(), c.WarmUp, end)
+		law, most := c.Law(), cmp.Or(c.requests, math.MaxUint64)
+		t.Due = min(arrival.Before(law, end), most) - min(arrival.Before(law, c.WarmUp), most)
 	}
 	var errs []error
 	encode := func(h *latency.Histogram) []byte {
@@ -415,20 +419,4 @@ func (c *collector) report() (hakaru.LoadReport, error) {
 		Connections: c.opened,
 		Tally:       t,
 	}, errors.Join(errs...)
-}
-
-// dueBetween counts the requests that a law makes due in from..to. Laws do not
-// decrease, so that the first request due at or after a time is found by halves;
-// a law that is not cheap to ask out of order is asked in order.
-func dueBetween(law arrival.Law, from, to time.Duration) uint64 {
-	n, before := uint64(0), uint64(0)
-	for ; ; n++ {
-		due, ok := law.At(n)
-		if !ok || due >= to {
-			return n - before
-		}
-		if due < from {
-			before = n + 1
-		}
-	}
 }

@@ -81,7 +81,9 @@ func TestServices(t *testing.T) {
 			func(r *hakaru.HTTPRequest) { r.Version = "1.0" }, counts{good: true}, ""},
 		{"takes a large body slowly", func(_ int, c net.Conn) {
 			eachUpload(c, largeBody, func() bool { return say(c, hello) })
-		}, func(r *hakaru.HTTPRequest) { r.Method, r.Body = "POST", strings.Repeat("x", largeBody) }, counts{good: true}, ""},
+		}, func(r *hakaru.HTTPRequest) {
+			r.Method, r.Body, r.Connections = "POST", strings.Repeat("x", largeBody), 1
+		}, counts{good: true}, ""},
 		{"answers before it has read the body", func(_ int, c net.Conn) {
 			answered := false
 			buffer := make([]byte, 64<<10)
@@ -94,7 +96,9 @@ func TestServices(t *testing.T) {
 				}
 				answered = true
 			}
-		}, func(r *hakaru.HTTPRequest) { r.Method, r.Body = "POST", strings.Repeat("x", largeBody) }, counts{kind: hakaru.WrongStatus}, "got 413 Content Too Large"},
+		}, func(r *hakaru.HTTPRequest) {
+			r.Method, r.Body, r.Connections = "POST", strings.Repeat("x", largeBody), 1
+		}, counts{kind: hakaru.WrongStatus}, "got 413 Content Too Large"},
 		{"plain", answering(hello, true), nil, counts{good: true}, ""},
 		{"POST with a body", func(_ int, c net.Conn) {
 			request := make([]byte, 4096)
