@@ -147,7 +147,7 @@ func (v *loadView) ownLag(warn warnFunc) {
 	if !v.Precise {
 		next = "--precise waits on the CPU and makes it less"
 	}
-	warn("generator_late", "the generator was late by itself: 1 %% of the requests were sent more than %s after they could have been, which is %s of the median latency and part of every latency here; %s",
+	warn("generator_late", "the generator was late by itself: 1 %% of the requests were sent more than %s after they could have been, which is %s of the median latency, and is in these latencies; %s",
 		unit.Duration(lag), unit.Share(float64(lag)/float64(median)), next)
 }
 

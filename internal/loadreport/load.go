@@ -121,13 +121,33 @@ func perSecond(n float64, took time.Duration) float64 {
 // rates are those of an open loop, in answers of whatever kind: a wrong answer is
 // a fault of its own.
 func (r *Result) rates() (offered, achieved float64) {
-	return perSecond(float64(r.tally.Due), r.tally.Took), perSecond(float64(r.answers()), r.tally.Took)
+	offered = perSecond(float64(r.tally.Due), r.tally.Took)
+	if r.counted() {
+		// The law would have gone on while the last answers were awaited.
+		offered = r.Request.Arrival.Rate
+	}
+	return offered, perSecond(float64(r.answers()), r.tally.Took)
+}
+
+// counted reports whether a number of requests ended an open loop.
+func (r *Result) counted() bool {
+	return r.Request.Requests > 0 && r.Request.Arrival != nil && r.answers() >= r.Request.Requests
 }
 
 // kept reports whether an open loop's rate was reached. What is out when the load
-// ends, at most a request for each connection, is not missing.
+// ends, at most a request for each connection, is not missing. A number of requests
+// that ended it must have been answered within the time that the law takes for them,
+// and the one that the last answer took.
 func (r *Result) kept() bool {
 	t := r.tally
+	if r.counted() {
+		n, rate := float64(r.Request.Requests), r.Request.Arrival.Rate
+		law := n / rate
+		if r.Request.Arrival.Law == hakaru.PoissonRate {
+			law += 3 * math.Sqrt(n) / rate // three standard deviations
+		}
+		return t.Took.Seconds() <= law/reached+r.took.service.Max().Seconds()
+	}
 	missing := t.Due - min(t.Due, r.answers())
 	out := min(missing-min(missing, t.Unsent), uint64(max(r.Request.Connections, 0)))
 	return float64(missing-out) <= (1-reached)*float64(t.Due)

@@ -205,6 +205,13 @@ func TestFailures(t *testing.T) {
 		{"few requests, all connections out at the end", with(open(t), func(l *Load, r *hakaru.Tally) {
 			l.Conditions, r.Due, r.Unsent, r.Good = nil, 20, 0, 12
 		}), nil},
+		{"rate kept by -n requests, the last of which takes its time", with(open(t), func(l *Load, r *hakaru.Tally) {
+			l.Conditions, l.Request.Requests, r.Good, r.Due, r.Unsent = nil, 100, 100, 5000, 0
+			r.Took, r.Service = 1020*ms, spread(t, 100, ms, time.Second)
+		}), nil},
+		{"rate missed by -n requests", with(open(t), func(l *Load, r *hakaru.Tally) {
+			l.Conditions, l.Request.Requests, r.Due, r.Unsent = nil, 40_000, 50_000, 0
+		}), []string{"the offered rate was not reached: 4000/s of 5000/s (80 %)"}},
 		{"rate missed", open(t), []string{"the offered rate was not reached: 4000/s of 5000/s (80 %)", "p99 1.83 s, want below 50 ms"}},
 		{"bad answers reach the rate too", with(open(t), func(l *Load, r *hakaru.Tally) {
 			l.Conditions, r.Unsent, r.Bad, r.Kinds = nil, 0, 10_000, map[string]uint64{"server_error": 10_000}

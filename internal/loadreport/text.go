@@ -131,9 +131,11 @@ func (r *Result) sums() layout.Facts {
 	facts := layout.Facts{{"throughput", unit.Rate(perSecond(float64(t.Good), t.Took)) + " good answers"}}
 	if r.open() {
 		offered, achieved := r.rates()
-		facts = append(facts,
-			[2]string{"offered", unit.Rate(offered)},
-			[2]string{"achieved", fmt.Sprintf("%s (%s)", unit.Rate(achieved), unit.Share(achieved/offered))})
+		reached := unit.Rate(achieved)
+		if !r.counted() || !r.kept() { // otherwise the wait for the last answers is in it
+			reached += fmt.Sprintf(" (%s)", unit.Share(achieved/offered))
+		}
+		facts = append(facts, [2]string{"offered", unit.Rate(offered)}, [2]string{"achieved", reached})
 		if t.Queued+t.Unsent > 0 {
 			facts = append(facts, [2]string{"queued", fmt.Sprintf("%d requests had to wait for a connection, %d were never sent", t.Queued, t.Unsent)})
 		}
