@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -28,9 +29,10 @@ import (
 // server is one that runs. All know /plain (a length), /empty (204), /same (304) and
 // /unsized (a body whose length is not said before), each in its own words.
 type server struct {
-	base   string          // of URLs
-	served func() uint64   // answers so far, those to the question itself left out
-	raw    func() net.Conn // a connection, to see what an answer looks like
+	base   string                   // of URLs
+	tls    *hakaru.TLS              // nil: it does not speak it
+	served func() uint64            // answers so far, those to this question left out
+	dial   func() (net.Conn, error) // to see what an answer looks like
 }
 
 // answerCase is one kind of answer.
@@ -85,8 +87,9 @@ func TestRealServers(t *testing.T) {
 		answers []answerCase
 		keeps   bool // connections, where it is asked to
 	}{
-		{"nginx", func(t *testing.T) server { s, _ := startNginx(t); return s }, withUnsized(chunked), true},
-		{"nginx on a unix socket", func(t *testing.T) server { _, s := startNginx(t); return s }, withUnsized(chunked), true},
+		{"nginx", nginxOver("tcp"), withUnsized(chunked), true},
+		{"nginx on a unix socket", nginxOver("unix"), withUnsized(chunked), true},
+		{"nginx with TLS", nginxOver("tls"), withUnsized(chunked), true},
 		{"uwsgi http-socket", uwsgiWith("--http-socket=%s"), withUnsized(untilClose), false},
 		{"uwsgi http", uwsgiWith("--http=%s"), withUnsized(untilClose), false},
 		{"uwsgi http with keep-alive", uwsgiWith("--http=%s", "--http-keepalive=1", "--add-header=Connection: Keep-Alive"), withUnsized(untilClose), true},
@@ -115,6 +118,9 @@ func TestRealServers(t *testing.T) {
 				}
 				s.confirm(t, a, req)
 				for _, engine := range engines {
+					if req.TLS = s.tls; s.tls != nil && engine == "epoll" {
+						continue // it does not speak it, and says so: TestEngineFor
+					}
 					t.Run(a.name+"/"+engine, func(t *testing.T) {
 						req.Engine = engine
 						tally := s.load(t, req)
@@ -132,7 +138,10 @@ func TestRealServers(t *testing.T) {
 // the server does not make a test of nothing.
 func (s server) confirm(t *testing.T, a answerCase, req hakaru.HTTPRequest) {
 	t.Helper()
-	c := s.raw()
+	c, err := s.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(30 * time.Second))
 	method, version := "GET", "1.1"
@@ -183,9 +192,9 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// startServer starts a program in dir, waits until it listens, and ends it, and what
-// it started, after the test. ask turns the answer of its path to the count.
-func startServer(t *testing.T, dir, network, address, path string, count func(answer string) uint64, argv ...string) server {
+// startServer starts a program in dir, waits until it listens at a TCP address, and
+// ends it, and what it started, after the test. count reads the answer to /served.
+func startServer(t *testing.T, address string, count func(answer string) uint64, dir string, argv ...string) server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -209,7 +218,7 @@ func startServer(t *testing.T, dir, network, address, path string, count func(an
 			t.Logf("%s said\n%s", argv[0], output.String())
 		}
 	})
-	dial := func() (net.Conn, error) { return net.Dial(network, address) }
+	dial := func() (net.Conn, error) { return net.Dial("tcp", address) }
 	for began := time.Now(); ; {
 		c, err := dial()
 		if err == nil {
@@ -226,32 +235,21 @@ func startServer(t *testing.T, dir, network, address, path string, count func(an
 			t.Fatalf("%v does not listen at %s: %v", argv, address, err)
 		}
 	}
-	s := server{base: "http://" + address, raw: func() net.Conn {
-		c, err := dial()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}}
-	if network == "unix" {
-		s.base = "unix:" + address + ":"
-	}
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }}}
-	s.served = func() uint64 {
+	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	served := func() uint64 {
 		t.Helper()
-		r, err := client.Get("http://server.test" + path)
+		r, err := client.Get("http://" + address + "/served")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Body.Close()
 		text, err := io.ReadAll(r.Body)
 		if err != nil || r.StatusCode != 200 {
-			t.Fatalf("%s: %s, %v", path, r.Status, err)
+			t.Fatalf("/served: %s, %v", r.Status, err)
 		}
 		return count(string(text))
 	}
-	return s
+	return server{base: "http://" + address, served: served, dial: dial}
 }
 
 func number(text string) uint64 {
@@ -279,7 +277,8 @@ http {
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
   default_type text/plain;
   server {
-    listen ADDRESS; listen unix:SOCKET;
+    listen ADDRESS; listen unix:SOCKET; listen SECURE ssl;
+    ssl_certificate CERT; ssl_certificate_key KEY;
     location = /plain { return 200 "hello\n"; }
     location = /empty { return 204; }
     location = /same { return 304; }
@@ -289,26 +288,43 @@ http {
 }
 `
 
-// startNginx gives one server, as it is seen over TCP and over a unix socket.
-func startNginx(t *testing.T) (tcp, unix server) {
-	dir, address := t.TempDir(), freeAddress(t)
-	socket := filepath.Join(dir, "http.sock")
-	conf := fileIn(t, dir, "nginx.conf", strings.NewReplacer("ADDRESS", address, "SOCKET", socket).Replace(nginxConf))
-	// Its count holds the questions, this one too.
-	asked := uint64(0)
-	counts := regexp.MustCompile(`\n *\d+ \d+ (\d+) `)
-	count := func(text string) uint64 {
-		asked++
-		found := counts.FindStringSubmatch(text)
-		if found == nil {
-			t.Fatalf("stub_status says %q", text)
+// nginxOver gives one of the ways to the same server.
+func nginxOver(way string) func(t *testing.T) server {
+	return func(t *testing.T) server {
+		dir, address, secure := t.TempDir(), freeAddress(t), freeAddress(t)
+		socket := filepath.Join(dir, "http.sock")
+		ca := newAuthority(t)
+		host, _, err := net.SplitHostPort(secure)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return number(found[1]) - asked
+		ca.pair("nginx", time.Hour, host)
+		conf := fileIn(t, dir, "nginx.conf", strings.NewReplacer("ADDRESS", address, "SOCKET", socket, "SECURE", secure,
+			"CERT", ca.path("nginx.crt"), "KEY", ca.path("nginx.key")).Replace(nginxConf))
+		// Its count holds the questions, this one too.
+		asked := uint64(0)
+		counts := regexp.MustCompile(`\n *\d+ \d+ (\d+) `)
+		count := func(text string) uint64 {
+			asked++
+			found := counts.FindStringSubmatch(text)
+			if found == nil {
+				t.Fatalf("stub_status says %q", text)
+			}
+			return number(found[1]) - asked
+		}
+		s := startServer(t, address, count, dir, "nginx", "-e", "stderr", "-p", dir+"/", "-c", conf)
+		switch way {
+		case "unix":
+			s.base = "unix:" + socket + ":"
+			s.dial = func() (net.Conn, error) { return net.Dial("unix", socket) }
+		case "tls":
+			s.base, s.tls = "https://"+secure, &hakaru.TLS{CA: ca.path("ca.crt")}
+			s.dial = func() (net.Conn, error) {
+				return tls.Dial("tcp", secure, &tls.Config{InsecureSkipVerify: true})
+			}
+		}
+		return s
 	}
-	tcp = startServer(t, dir, "tcp", address, "/served", count, "nginx", "-e", "stderr", "-p", dir+"/", "-c", conf)
-	unix = tcp
-	unix.base = "unix:" + socket + ":"
-	return tcp, unix
 }
 
 const wsgiApp = `import threading
@@ -346,7 +362,7 @@ func uwsgiWith(socket string, more ...string) func(t *testing.T) server {
 		fileIn(t, dir, "app.py", wsgiApp)
 		argv := append([]string{"uwsgi", "--plugins=http,python3", "--module=app", "--callable=app", "--master", "--die-on-term",
 			"--disable-logging", "--enable-threads", "--threads=4", fmt.Sprintf(socket, address)}, more...)
-		return startServer(t, dir, "tcp", address, "/served", number, argv...)
+		return startServer(t, address, number, dir, argv...)
 	}
 }
 
@@ -354,7 +370,7 @@ func gunicornWith(more ...string) func(t *testing.T) server {
 	return func(t *testing.T) server {
 		dir, address := t.TempDir(), freeAddress(t)
 		fileIn(t, dir, "app.py", wsgiApp)
-		return startServer(t, dir, "tcp", address, "/served", number, append([]string{"gunicorn", "--bind=" + address, "--worker-tmp-dir=" + dir, "app:app"}, more...)...)
+		return startServer(t, address, number, dir, append([]string{"gunicorn", "--bind=" + address, "--worker-tmp-dir=" + dir, "app:app"}, more...)...)
 	}
 }
 
@@ -386,7 +402,7 @@ func startNode(t *testing.T) server {
 		t.Fatal(err)
 	}
 	script := fileIn(t, dir, "server.js", nodeServer)
-	return startServer(t, dir, "tcp", address, "/served", number, "node", script, host, port)
+	return startServer(t, address, number, dir, "node", script, host, port)
 }
 
 func startGo(t *testing.T) server {
@@ -422,11 +438,5 @@ func startGo(t *testing.T) server {
 		}
 	}))
 	t.Cleanup(s.Close)
-	return server{base: s.URL, served: served.Load, raw: func() net.Conn {
-		c, err := net.Dial("tcp", s.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}}
+	return server{base: s.URL, served: served.Load, dial: func() (net.Conn, error) { return net.Dial("tcp", s.Listener.Addr().String()) }}
 }
