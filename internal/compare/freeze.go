@@ -207,6 +207,9 @@ func noise(exp *hakaru.Experiment, calibration []hakaru.Result, f hakaru.Frozen)
 		var logs []float64
 		for i := range calibration {
 			r := &calibration[i]
+			if metric == hakaru.Throughput && r.Open != nil && r.Open.Whole {
+				continue // the rate that was written
+			}
 			if x, ok := figure(r, metric); ok && x > 0 && r.Void == nil && r.Phase == hakaru.Calibrate {
 				logs = append(logs, math.Log(x))
 			}

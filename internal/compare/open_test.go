@@ -134,6 +134,27 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// A rate that is written has no noise, and a closed loop's latency none that counts.
+func TestNoiseOfOpenLoops(t *testing.T) {
+	exp := experiment("v")
+	exp.Goal = hakaru.P99
+	trials := calibration(time.Second, 100, 101, 99, 100)
+	for i := range trials {
+		trials[i].Measurements = append(trials[i].Measurements, hakaru.Measurement{Metric: hakaru.P99, Value: 0.01 * float64(10+i%2)})
+	}
+	if n := compare.Freeze(exp, trials).Noise; n.CV[hakaru.Throughput] == 0 || n.CV[hakaru.P99] != 0 {
+		t.Errorf("closed: %+v", n)
+	}
+	for i := range trials {
+		trials[i].Open = &hakaru.OpenPhase{Rate: 100, Whole: true}
+		trials[i].Measurements[2].Open = true
+	}
+	n := compare.Freeze(exp, trials).Noise
+	if _, told := n.CV[hakaru.Throughput]; told || n.CV[hakaru.P99] == 0 || n.CV[hakaru.CPUPerRequest] == 0 {
+		t.Errorf("open: %+v", n)
+	}
+}
+
 // A rate has three digits: what is printed is what is sent.
 func TestRate(t *testing.T) {
 	for _, c := range []struct{ capacity, share, want float64 }{
