@@ -56,7 +56,7 @@ func (l loops) build(t *testing.T) Facts {
 		o.Tally.Lag = encoded(t, l.lag)
 	}
 	if o.Whole {
-		first.Result.Buckets, o.Buckets = second.Buckets, nil
+		first.Result.Buckets, first.Result.Counters, o.Buckets = second.Buckets, second.Counters, nil
 	}
 	if first.Result.Open = &o; l.search != nil {
 		first.Result.Open, first.Result.Capacity = nil, l.search
