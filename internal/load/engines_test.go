@@ -45,6 +45,17 @@ func TestEngineFor(t *testing.T) {
 	}
 }
 
+func TestThreadsFor(t *testing.T) {
+	for _, c := range []struct{ asked, connections, cpus, want int }{
+		{0, 1, 8, 1}, {0, 16, 8, 1}, {0, 17, 8, 2}, {0, 64, 8, 4}, {0, 64, 2, 2}, {0, 10_000, 8, 8},
+		{3, 64, 2, 3}, {3, 2, 8, 2},
+	} {
+		if got := threadsFor(hakaru.HTTPRequest{Threads: c.asked, Connections: c.connections}, c.cpus); got != c.want {
+			t.Errorf("%d asked for, %d connections on %d CPUs: %d threads, want %d", c.asked, c.connections, c.cpus, got, c.want)
+		}
+	}
+}
+
 // counting answers every request and counts them.
 func counting(t *testing.T) (url string, served *atomic.Uint64) {
 	served = &atomic.Uint64{}

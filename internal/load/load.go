@@ -222,9 +222,10 @@ func engineFor(req hakaru.HTTPRequest, to *job.Target) (job.Engine, string, erro
 }
 
 // threadsFor is how many threads a load is sent from: as asked for, else one for
-// each CPU, as long as each has a few connections to keep it busy.
+// each CPU, as long as each has connections enough that several of their answers
+// come at a time: those cost less together.
 func threadsFor(req hakaru.HTTPRequest, cpus int) int {
-	const each = 4
+	const each = 16
 	threads := req.Threads
 	if threads <= 0 {
 		threads = min(cpus, (req.Connections+each-1)/each)
