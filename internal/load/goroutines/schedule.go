@@ -144,16 +144,15 @@ func (s *schedule) pace(ctx context.Context, a *alarm) {
 		}
 		left := due - s.Now()
 		if s.Precise {
-			if left -= spin; left <= 0 {
-				runtime.Gosched() // whoever was woken may be waiting for this thread
-				if ctx.Err() != nil {
-					return
-				}
-				continue
-			}
+			left -= spin
 		}
 		if !a.wait(ctx, left) {
 			return
+		}
+		if s.Precise && due-s.Now() <= spin {
+			for s.Now() < due && ctx.Err() == nil {
+				runtime.Gosched() // whoever was woken may be waiting for this thread
+			}
 		}
 	}
 }
