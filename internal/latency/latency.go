@@ -12,18 +12,9 @@
 package latency
 
 import (
-	"bytes"
-	"compress/zlib"
-	"encoding/base64"
-	"encoding/binary"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
 	"math"
 	"time"
-
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // The layout. It is part of what is stored: another one is another format.
@@ -37,17 +28,40 @@ const (
 const Highest = time.Duration(highest)
 
 // Histogram counts durations. The zero value is empty and ready; it is for one
-// goroutine at a time. Recording allocates once, for the first value, and not
-// again.
+// goroutine at a time. It holds memory for the magnitudes that occur only: a load
+// makes one for each half second, and most span a few.
 type Histogram struct {
-	h *hdr.Histogram // nil: empty
+	pages [pageCount]*page
+	count uint64
 }
 
-func (h *Histogram) open() *hdr.Histogram {
-	if h.h == nil {
-		h.h = hdr.New(lowest, highest, digits)
+// page is the counts of neighbouring cells.
+type page [pageCells]int64
+
+// at returns the count of a cell, with the memory for it.
+func (h *Histogram) at(cell int) *int64 {
+	p := h.pages[cell/pageCells]
+	if p == nil {
+		p = new(page)
+		h.pages[cell/pageCells] = p
 	}
-	return h.h
+	return &p[cell%pageCells]
+}
+
+// filled goes through the cells that hold anything, from the lowest.
+func (h *Histogram) filled() iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for n, p := range h.pages {
+			if p == nil {
+				continue
+			}
+			for i, count := range p {
+				if count != 0 && !yield(n*pageCells+i, count) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func clamp(d time.Duration) int64 { return min(max(int64(d), 0), highest) }
@@ -55,74 +69,108 @@ func clamp(d time.Duration) int64 { return min(max(int64(d), 0), highest) }
 // Record counts d. What is below 0 counts as 0 and what is above Highest as
 // Highest, so that nothing is ever left out of Count.
 func (h *Histogram) Record(d time.Duration) {
-	// A value within the layout is refused only past 2^63 of them.
-	_ = h.open().RecordValue(clamp(d))
+	*h.at(cell(clamp(d)))++
+	h.count++
 }
 
 // Merge adds what other holds. The sum of two is the same whichever is merged
 // into the other.
 func (h *Histogram) Merge(other *Histogram) {
-	if other.h == nil || other.h.TotalCount() == 0 {
-		return
+	for n, from := range other.pages {
+		if from == nil {
+			continue
+		}
+		to := h.pages[n]
+		if to == nil {
+			to = new(page)
+			h.pages[n] = to
+		}
+		for i, count := range from {
+			to[i] += count
+		}
 	}
-	h.open().Merge(other.h) // one layout: nothing is dropped
+	h.count += other.count
 }
 
 // Count is how many durations were recorded.
-func (h *Histogram) Count() uint64 {
-	if h.h == nil {
-		return 0
-	}
-	return uint64(h.h.TotalCount())
-}
+func (h *Histogram) Count() uint64 { return h.count }
 
 // Quantile returns the duration that a share q (0..1) of the recorded ones did
 // not exceed: the highest value that cannot be told from the one of rank
 // q·Count (HdrHistogram's definition, rounded to the nearest rank); for q = 0 the
 // lowest such value. 0 where nothing was recorded.
 func (h *Histogram) Quantile(q float64) time.Duration {
-	if h.h == nil || h.h.TotalCount() == 0 {
+	if h.count == 0 {
 		return 0
 	}
-	return min(time.Duration(h.h.ValueAtPercentile(q*100)), Highest)
+	rank := max(int64(min(max(q, 0), 1)*float64(h.count)+0.5), 1)
+	for cell, count := range h.filled() {
+		if rank -= count; rank > 0 {
+			continue
+		}
+		low, size := span(cell)
+		if q <= 0 {
+			return time.Duration(low)
+		}
+		return min(time.Duration(low+size-1), Highest)
+	}
+	return h.Max() // not reached: the counts add up to count
 }
 
 // Mean is the arithmetic mean, from the middle of each cell: exact to the
 // layout's three digits. 0 where nothing was recorded.
-func (h *Histogram) Mean() time.Duration {
-	if h.h == nil {
-		return 0
+func (h *Histogram) Mean() time.Duration { return time.Duration(math.Round(h.mean())) }
+
+func (h *Histogram) mean() float64 {
+	mean := 0.0
+	for cell, count := range h.filled() {
+		mean += float64(count) / float64(h.count) * middle(cell)
 	}
-	return time.Duration(math.Round(h.h.Mean()))
+	return mean
 }
 
 // Max is the longest recorded duration, rounded up to what the layout tells
 // apart. 0 where nothing was recorded.
 func (h *Histogram) Max() time.Duration {
-	if h.h == nil || h.h.TotalCount() == 0 {
+	if h.count == 0 {
 		return 0
 	}
-	return min(time.Duration(h.h.Max()), Highest)
+	low, size := span(h.last())
+	return min(time.Duration(low+size-1), Highest)
+}
+
+// last is the highest cell that holds anything, -1 where none does.
+func (h *Histogram) last() int {
+	for n := pageCount - 1; n >= 0; n-- {
+		if h.pages[n] == nil {
+			continue
+		}
+		for i := pageCells - 1; i >= 0; i-- {
+			if h.pages[n][i] != 0 {
+				return n*pageCells + i
+			}
+		}
+	}
+	return -1
 }
 
 // StdDev is the standard deviation, from the middle of each cell. 0 where nothing
 // was recorded.
 func (h *Histogram) StdDev() time.Duration {
-	if h.h == nil || h.h.TotalCount() == 0 {
-		return 0
+	mean, variance := h.mean(), 0.0
+	for cell, count := range h.filled() {
+		off := middle(cell) - mean
+		variance += float64(count) / float64(h.count) * off * off
 	}
-	return time.Duration(math.Round(h.h.StdDev()))
+	return time.Duration(math.Round(math.Sqrt(variance)))
 }
 
 // Cells goes through the cells that hold anything, from the lowest: the middle of
 // each, which is exact to the layout's three digits, and its count.
 func (h *Histogram) Cells() iter.Seq2[time.Duration, uint64] {
 	return func(yield func(time.Duration, uint64) bool) {
-		if h.Count() == 0 {
-			return
-		}
-		for _, c := range h.h.Distribution() {
-			if c.Count > 0 && !yield(time.Duration(c.From+(c.To-c.From)/2), uint64(c.Count)) {
+		for cell, count := range h.filled() {
+			if !yield(time.Duration(middle(cell)), uint64(count)) {
 				return
 			}
 		}
@@ -142,77 +190,30 @@ func (h *Histogram) CountBetween(from, to time.Duration) (n uint64) {
 
 // Reset empties h and keeps its memory.
 func (h *Histogram) Reset() {
-	if h.h != nil {
-		h.h.Reset()
+	for _, p := range h.pages {
+		if p != nil {
+			*p = page{}
+		}
 	}
+	h.count = 0
 }
 
 // Equal reports whether both hold the same counts.
 func (h *Histogram) Equal(other *Histogram) bool {
-	if h.Count() == 0 || other.Count() == 0 {
-		return h.Count() == other.Count()
+	if h.count != other.count {
+		return false
 	}
-	return h.h.Equals(other.h)
-}
-
-// Encode returns the histogram in HdrHistogram's V2 compressed form, nil for an
-// empty one. Decode gives it back without loss.
-func (h *Histogram) Encode() ([]byte, error) {
-	if h.Count() == 0 {
-		return nil, nil
+	for n := range h.pages {
+		a, b := h.pages[n], other.pages[n]
+		if a == nil {
+			a = &page{}
+		}
+		if b == nil {
+			b = &page{}
+		}
+		if *a != *b {
+			return false
+		}
 	}
-	text, err := h.h.Encode(hdr.V2CompressedEncodingCookieBase)
-	if err != nil {
-		return nil, fmt.Errorf("encode a latency histogram: %w", err)
-	}
-	// The library gives base64; JSON would make base64 of that a second time.
-	raw := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
-	n, err := base64.StdEncoding.Decode(raw, text)
-	if err != nil {
-		return nil, fmt.Errorf("encode a latency histogram: %w", err)
-	}
-	return raw[:n], nil
-}
-
-// errLayout is another layout than ours: it could be read, but not merged
-// without loss, and a hostile one asks for a lot of memory.
-var errLayout = errors.New("the histogram has another layout than 1 µs to 10 min at 3 digits")
-
-// Decode reads what Encode gave. No bytes are an empty histogram.
-func Decode(encoded []byte) (*Histogram, error) {
-	if len(encoded) == 0 {
-		return &Histogram{}, nil
-	}
-	if err := checkLayout(encoded); err != nil {
-		return nil, fmt.Errorf("decode a latency histogram: %w", err)
-	}
-	h, err := hdr.Decode([]byte(base64.StdEncoding.EncodeToString(encoded)))
-	if err != nil {
-		return nil, fmt.Errorf("decode a latency histogram: %w", err)
-	}
-	return &Histogram{h: h}, nil
-}
-
-// checkLayout reads the header (40 bytes, big endian, deflated behind 8 bytes
-// of cookie and length: HdrHistogram's AbstractHistogram.encodeIntoByteBuffer)
-// before anything is sized by what it says.
-func checkLayout(encoded []byte) error {
-	const outer = 8
-	if len(encoded) < outer {
-		return io.ErrUnexpectedEOF
-	}
-	z, err := zlib.NewReader(bytes.NewReader(encoded[outer:]))
-	if err != nil {
-		return err
-	}
-	var header [40]byte
-	if _, err := io.ReadFull(z, header[:]); err != nil {
-		return err
-	}
-	if binary.BigEndian.Uint32(header[12:]) != digits ||
-		int64(binary.BigEndian.Uint64(header[16:])) != lowest ||
-		int64(binary.BigEndian.Uint64(header[24:])) != highest {
-		return errLayout
-	}
-	return nil
+	return true
 }

@@ -3,6 +3,7 @@ package latency
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -238,6 +239,63 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// What the library says of the same durations is what is said here, and each
+// reads what the other wrote.
+func TestAgreesWithTheLibrary(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ds := rapid.SliceOfN(durations(), 1, 200).Draw(t, "durations")
+		lib, h := hdr.New(lowest, highest, digits), of(ds...)
+		for _, d := range ds {
+			if err := lib.RecordValue(clamp(d)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		near := func(name string, got time.Duration, want float64) {
+			if want = min(want, float64(Highest)); math.Abs(float64(got)-want) > 1 {
+				t.Errorf("%s %v, the library says %v", name, got, time.Duration(want))
+			}
+		}
+		near("mean", h.Mean(), lib.Mean())
+		near("standard deviation", h.StdDev(), lib.StdDev())
+		near("max", h.Max(), float64(lib.Max()))
+		for _, q := range []float64{0, 0.001, 0.01, 0.25, 0.5, 0.9, 0.95, 0.99, 0.999, 1} {
+			near(fmt.Sprint("quantile ", q), h.Quantile(q), float64(lib.ValueAtPercentile(q*100)))
+		}
+
+		text, err := lib.Encode(hdr.V2CompressedEncodingCookieBase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := base64.StdEncoding.DecodeString(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := Decode(theirs); err != nil || !back.Equal(h) {
+			t.Errorf("what the library wrote is read as another histogram (%v)", err)
+		}
+		ours, err := h.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := hdr.Decode([]byte(base64.StdEncoding.EncodeToString(ours)))
+		if err != nil || !back.Equals(lib) {
+			t.Errorf("the library reads another histogram (%v)", err)
+		}
+	})
+}
+
+func TestCountsOfAnySize(t *testing.T) {
+	for _, n := range []int64{0, 1, -1, 63, 64, -64, -65, 1 << 20, -1 << 40, math.MaxInt64, math.MinInt64} {
+		b := appendCount(nil, n)
+		if got, used := readCount(append(b, 0x55)); got != n || used != len(b) {
+			t.Errorf("%d is read as %d, of %d bytes %d", n, got, len(b), used)
+		}
+		if _, used := readCount(b[:len(b)-1]); used != 0 {
+			t.Errorf("%d cut off is read all the same", n)
+		}
+	}
+}
+
 // The recorder's own array is the library's layout, at the edges of every cell.
 func TestRecorderHasTheLibrarysLayout(t *testing.T) {
 	lib := hdr.New(lowest, highest, digits)
@@ -263,6 +321,12 @@ func TestRecorderHasTheLibrarysLayout(t *testing.T) {
 	}
 	check(highest)
 	check(highest - 1)
+	for c := range cells {
+		low, size := span(c)
+		if cell(low) != c || low+size-1 <= highest && cell(low+size-1) != c || cell(max(low-1, 0)) == c && low > 0 {
+			t.Fatalf("cell %d: values from %d, %d of them", c, low, size)
+		}
+	}
 }
 
 func TestRecorderEqualsHistogram(t *testing.T) {
