@@ -759,7 +759,7 @@ func (l *loop) told(err error) error {
 	if errors.As(err, &errno) {
 		err = os.NewSyscallError("connect", errno)
 	}
-	return fmt.Errorf("%s %s: %w", l.To.Network, l.To.Address, err)
+	return fmt.Errorf("dial %s %s: %w", l.To.Network, l.To.Address, err)
 }
 
 // drop closes the connection.
