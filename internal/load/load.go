@@ -177,6 +177,7 @@ func runIn(ctx context.Context, req hakaru.HTTPRequest, window func() hakaru.Win
 			return hakaru.LoadReport{}, err
 		}
 	}
+	defer collectLess()()
 	threads := threadsFor(req, runtime.GOMAXPROCS(0))
 	cost, err := newUsage()
 	if err != nil {
