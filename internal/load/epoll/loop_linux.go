@@ -122,6 +122,10 @@ type loop struct {
 	head    int
 	queued  int
 	serving bool // dispatch is at work
+
+	// Of a closed loop: connections whose answer is there, to be sent over when all
+	// that has come has been read.
+	ready []int32
 }
 
 func newLoop(j *job.Job, k, threads int, b *bell) *loop {
@@ -130,6 +134,7 @@ func newLoop(j *job.Job, k, threads int, b *bell) *loop {
 		conns: make([]conn, (j.Connections-k+threads-1)/threads), due: never, nextIP: k,
 	}
 	l.left = len(l.conns)
+	l.ready = make([]int32, 0, len(l.conns))
 	for i := range l.conns {
 		c := &l.conns[i]
 		c.fd, c.index, c.pause = -1, int32(i), job.FirstPause
@@ -217,6 +222,29 @@ func (l *loop) turn() {
 	if l.next <= l.now {
 		l.tick()
 	}
+	l.sendReady()
+}
+
+// sendReady begins the next request of the connections that are ready for one.
+// Reading all and then sending all is cheaper than by turns, since either way
+// through the kernel is longer than the CPU's cache for instructions; and truer,
+// since no answer waits to be read until others' requests are sent.
+func (l *loop) sendReady() {
+	ready := len(l.ready)
+	for _, i := range l.ready[:ready] {
+		c := &l.conns[i]
+		switch {
+		case l.ended:
+			l.finish(c)
+		case !l.Budget.Take():
+			l.end()
+		default:
+			l.clock()
+			l.begin(c, l.now)
+		}
+	}
+	// What has failed at once, and is ready again, has its turn after the others.
+	l.ready = l.ready[:copy(l.ready, l.ready[ready:])]
 }
 
 func (l *loop) clock() time.Duration {
@@ -227,6 +255,9 @@ func (l *loop) clock() time.Duration {
 // timeout is how long a wait may last. In a closed loop the clock as it was last
 // read is good enough.
 func (l *loop) timeout() time.Duration {
+	if len(l.ready) > 0 {
+		return 0
+	}
 	most := min(l.next-l.now, longestWait)
 	if l.due == never || l.queued == 0 {
 		return most
@@ -365,11 +396,7 @@ func (l *loop) released(c *conn) {
 		l.finish(c)
 	case !l.started:
 	case l.law == nil:
-		if !l.Budget.Take() {
-			l.end()
-			return
-		}
-		l.begin(c, l.now)
+		l.ready = append(l.ready, c.index)
 	default:
 		l.line(c, l.now)
 		if l.due <= l.now {
