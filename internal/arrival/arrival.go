@@ -25,23 +25,30 @@ type Law interface {
 }
 
 // Before counts the requests that are due before a time. Times do not decrease, so
-// that the first request due later is found by halves; but of a law that has to be
-// asked in order.
-func Before(law Law, t time.Duration) uint64 {
+// that the first request due later is found by halves. A Poisson law has to be asked
+// in order: of more than some millions of requests the expected number is given,
+// which is not exact: theirs differs from it by about its root, less than 0.05 %.
+func Before(law Law, t time.Duration) (n uint64, exact bool) {
 	later := func(n uint64) bool {
 		due, ok := law.At(n)
 		return !ok || due >= t
 	}
-	if _, inOrder := law.(*poisson); inOrder {
+	if p, inOrder := law.(*poisson); inOrder {
+		const many = 5e6
 		n := uint64(0)
+		if expected := p.rate * t.Seconds(); expected > many {
+			return uint64(min(math.Round(expected), 1<<62)), false
+		}
 		for !later(n) {
 			n++
 		}
-		return n
+		return n, true
 	}
 	high := uint64(1)
 	for !later(high - 1) {
-		high *= 2
+		if high *= 2; high > math.MaxUint64/4 { // of a rate beyond all clocks
+			return high, false
+		}
 	}
 	low := high / 2 // all before are due earlier; high-1 is not
 	for low < high-1 {
@@ -51,7 +58,7 @@ func Before(law Law, t time.Duration) uint64 {
 			low = middle + 1
 		}
 	}
-	return low
+	return low, true
 }
 
 // at turns seconds into a time; not ok where they are beyond what a Duration

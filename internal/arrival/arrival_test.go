@@ -211,7 +211,7 @@ func TestBefore(t *testing.T) {
 				break
 			}
 		}
-		if got := Before(law, until); got != want {
+		if got, exact := Before(law, until); got != want || !exact {
 			t.Fatalf("%d requests due before %v, want %d", got, until, want)
 		}
 	})

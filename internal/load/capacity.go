@@ -262,6 +262,8 @@ func (f *finder) spare(d time.Duration) time.Duration {
 	return max(0, min(d, last-lead(f.req.Connections)-f.now()))
 }
 
+var errProbed = errors.New("no answer in the time of a probe")
+
 // probe sends one request and says how long it took; 0 where no good answer came
 // within a time.
 func (f *finder) probe(ctx context.Context, within time.Duration) (time.Duration, error) {
@@ -270,7 +272,13 @@ func (f *finder) probe(ctx context.Context, within time.Duration) (time.Duration
 	}
 	req := f.req
 	req.Arrival, req.Connections, req.Threads, req.Requests = nil, 1, 1, 1
-	report, err := f.send(ctx, req, hakaru.Window{Length: within}, nil)
+	// It ends with the time, although an answer that is out then could come later.
+	probing, cancel := context.WithTimeoutCause(ctx, within, errProbed)
+	defer cancel()
+	report, err := f.send(probing, req, hakaru.Window{Length: within}, nil)
+	if errors.Is(err, errProbed) && ctx.Err() == nil {
+		return 0, nil
+	}
 	if err != nil || report.Tally == nil {
 		return 0, err
 	}

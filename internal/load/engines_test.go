@@ -306,3 +306,53 @@ func settled(ask func() string) string {
 	}
 	return last
 }
+
+// Nobody listens: as many failures as requests were asked for, no more.
+func TestBudgetOfRefusals(t *testing.T) {
+	for _, engine := range []string{"epoll", "goroutines"} {
+		t.Run(engine, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Close()
+			req := hakaru.HTTPRequest{URL: "http://" + l.Addr().String() + "/", Connections: 10, KeepAlive: true, Requests: 30, Engine: engine}
+			report, err := HTTP(t.Context(), req, hakaru.Window{Length: 20 * time.Second}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tally := report.Tally; tally.Bad != 30 || tally.Kinds["refused"] != 30 {
+				t.Errorf("%d bad, %v, want 30 refused", tally.Bad, tally.Kinds)
+			}
+		})
+	}
+}
+
+// A service closes connections that lie idle: a request that cannot be sent twice
+// is not sent over one of them.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	l := listen(t, "tcp", "127.0.0.1:0", func(_ int, c net.Conn) {
+		eachRequest(c, func() bool {
+			// One answer, and then the end, without saying so.
+			say(c, hello)
+			return false
+		})
+	})
+	req := hakaru.HTTPRequest{URL: "http://" + l.Addr().String() + "/", Method: "POST", Connections: 2, KeepAlive: true, Requests: 12,
+		Arrival: &hakaru.Arrival{Law: hakaru.ConstantRate, Rate: 20}, Engine: "epoll"}
+	report, err := HTTP(t.Context(), req, hakaru.Window{Length: 10 * time.Second}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tally := report.Tally; tally.Good != 12 || tally.Bad != 0 || tally.Retried != 0 {
+		t.Errorf("%d good, bad %v, %d sent again, want 12, none, 0: %v", tally.Good, tally.Kinds, tally.Retried, report.Samples)
+	}
+}
+
+// A warm-up that ends within a bucket is as long as the bucket.
+func TestWarmUpInWholeBuckets(t *testing.T) {
+	s, err := newSchedule(hakaru.Window{WarmUp: 300 * time.Millisecond, Length: time.Second})
+	if err != nil || s.WarmUp != hakaru.BucketWidth || s.Total != hakaru.BucketWidth+time.Second {
+		t.Errorf("warm-up %v of %v (%v), want 500ms of 1.5s", s.WarmUp, s.Total, err)
+	}
+}

@@ -123,10 +123,14 @@ func (e *LateError) Error() string {
 
 // newSchedule puts the window on this process's monotonic clock, so that a
 // step of the wall clock moves nothing.
+// The warm-up is rounded up to whole buckets.
 func newSchedule(w hakaru.Window) (job.Schedule, error) {
 	if w.WarmUp < 0 || w.Length <= 0 {
 		return job.Schedule{}, fmt.Errorf("a window of %v after %v warm-up: want a length above 0", w.Length, w.WarmUp)
 	}
+	// The window begins with a bucket: one that is in it in part would be counted
+	// in neither or both.
+	w.WarmUp = (w.WarmUp + hakaru.BucketWidth - 1).Truncate(hakaru.BucketWidth)
 	now := time.Now()
 	start := now
 	if !w.Start.IsZero() {
@@ -191,6 +195,10 @@ func runIn(ctx context.Context, req hakaru.HTTPRequest, window func() hakaru.Win
 		j.Budget = job.NewBudget(req.Requests)
 	}
 
+	// What it took to come here is late as well.
+	if late := s.Now(); late > s.WarmUp+lateness {
+		return hakaru.LoadReport{}, &LateError{Late: late, WarmUp: s.WarmUp}
+	}
 	sending, cancel := context.WithDeadline(ctx, s.Start.Add(s.Total+lastAnswers))
 	opened := make(chan int, 1)
 	go func() { opened <- e.Run(sending, j) }()
@@ -200,7 +208,11 @@ func runIn(ctx context.Context, req hakaru.HTTPRequest, window func() hakaru.Win
 	if !c.engineDone {
 		c.opened = <-opened
 	}
+	if ctx.Err() != nil {
+		err = errors.Join(err, c.cutShort())
+	}
 	report, reportErr := c.report()
+	report.Warnings = append(report.Warnings, c.heldUp()...)
 	if t := report.Tally; t != nil {
 		t.Engine, t.Threads, t.Address, t.Resolved = name, threads, target.Address, resolved
 	}
@@ -276,6 +288,9 @@ type collector struct {
 	tally      hakaru.Tally
 	opened     int
 	engineDone bool
+	early      bool          // the engine was done before the end
+	behind     time.Duration // the most that this process was late by for a bucket's end
+	unspent    []float64     // what was read for a bucket that is not in the tally yet
 	over       time.Duration // when the engine was done, where that was before the end
 }
 
@@ -299,6 +314,7 @@ func (c *collector) collect(ctx context.Context, opened <-chan int) error {
 		if b.Counters, err = c.readCost(); err != nil {
 			return err
 		}
+		c.unspent = b.Counters
 		var d job.Drained
 		if !last {
 			if last, err = c.waitUntil(ctx, opened, end+grace); err != nil {
@@ -332,6 +348,7 @@ func (c *collector) add(b hakaru.Bucket, d *job.Drained) error {
 	}
 	b.Good, b.Bad, b.Kinds, b.Latency = took.Count(), d.Bad, d.Kinds, encoded
 	c.whole++
+	c.unspent = nil
 	if b.At >= c.WarmUp {
 		c.measured.Merge(took)
 		c.plain.Merge(&d.Plain)
@@ -366,23 +383,61 @@ func (c *collector) waitUntil(ctx context.Context, opened <-chan int, at time.Du
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	if c.engineDone {
-		return true, nil
+	if c.engineDone { // where it was done after the end, this process was held up
+		return c.early, nil
 	}
 	timer := time.NewTimer(max(at-c.Now(), 0))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		c.behind = max(c.behind, c.Now()-at)
 		return false, nil
 	case c.opened = <-opened:
-		c.engineDone, c.over = true, c.Now()
+		c.engineDone = true
+		if now := c.Now(); now < c.Total {
+			c.early, c.over = true, now
+		}
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
-		return true, nil
+		return c.early, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
+}
+
+// heldUp tells of a process that got no CPU for so long that what it saw, or did not
+// see, says little of the service.
+func (c *collector) heldUp() []hakaru.Warning {
+	const least, share = 100 * time.Millisecond, 0.05
+	if c.behind < least || float64(c.behind) < share*float64(c.tally.Took) {
+		return nil
+	}
+	return []hakaru.Warning{{Code: "held_up", Message: fmt.Sprintf(
+		"the load generator itself was held up for %v: what came of the load meanwhile is its own doing, not the service's",
+		c.behind.Round(time.Millisecond))}}
+}
+
+// cutShort takes what came since the last whole bucket into the figures of a load
+// that was interrupted; for when the engine is done.
+func (c *collector) cutShort() error {
+	begin := time.Duration(c.whole) * hakaru.BucketWidth
+	c.over = min(c.Now(), c.Total)
+	if c.over <= begin {
+		return nil
+	}
+	b := hakaru.Bucket{At: begin}
+	var err error
+	if b.Counters, err = c.readCost(); err != nil {
+		return err
+	}
+	if c.unspent != nil && begin >= c.WarmUp { // of this bucket, up to its end
+		c.cost.tally(&c.tally, c.unspent)
+	}
+	var d job.Drained
+	c.Rec.DrainAll(&d)
+	c.emit = nil // it would be taken for a whole one
+	return c.add(b, &d)
 }
 
 // report is for when the engine is done.
@@ -399,10 +454,16 @@ func (c *collector) report() (hakaru.LoadReport, error) {
 		end = whole
 	}
 	t.Took = max(end-c.WarmUp, 0)
-	t.Statuses, t.Bytes, t.Queued, t.Unsent = rest.Statuses, rest.Bytes, rest.Queued, rest.Unsent
+	t.Statuses, t.Bytes, t.Queued = rest.Statuses, rest.Bytes, rest.Queued
 	if c.Law != nil {
 		law, most := c.Law(), cmp.Or(c.requests, math.MaxUint64)
-		t.Due = min(arrival.Before(law, end), most) - min(arrival.Before(law, c.WarmUp), most)
+		due, exact := arrival.Before(law, end)
+		before, _ := arrival.Before(law, c.WarmUp)
+		t.Due = min(due, most) - min(before, most)
+		if !exact && float64(rest.Begun) > float64(t.Due)-5*math.Sqrt(float64(due)) {
+			t.Due = rest.Begun // as many as can be expected: all
+		}
+		t.Unsent = t.Due - min(t.Due, rest.Begun)
 	}
 	var errs []error
 	encode := func(h *latency.Histogram) []byte {

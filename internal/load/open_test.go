@@ -461,8 +461,11 @@ func TestOpenLoopInterrupted(t *testing.T) {
 			t.Errorf("ended after %v, want at once", took)
 		}
 		p.serving.Wait()
-		if len(report.Buckets) != 2 || report.Tally.Good != 1 || report.Tally.Unsent != 0 {
-			t.Errorf("%d buckets, %d good, %d unsent, want 2, 1, 0", len(report.Buckets), report.Tally.Good, report.Tally.Unsent)
+		// At 0 and 1.11 s: the second one after the last whole bucket.
+		tally := report.Tally
+		if len(report.Buckets) != 2 || tally.Good != 2 || tally.Statuses[200] != 2 || tally.Due != 2 || tally.Unsent != 0 || tally.Took != 1250*ms {
+			t.Errorf("%d buckets, %d good, %d of status 200, %d due, %d unsent in %v, want 2, 2, 2, 2, 0 in 1.25s",
+				len(report.Buckets), tally.Good, tally.Statuses[200], tally.Due, tally.Unsent, tally.Took)
 		}
 	})
 }

@@ -4,11 +4,13 @@
 // other systems are package goroutines' business.
 //
 // A request costs one send and one receive. Events are edge triggered, so that
-// epoll is told of a connection once; the next request is sent from within the
-// event that brought the answer; one reading of the clock is the end of the one
-// and the beginning of the other. That is the floor: what is left is the kernel's
-// work on a bare write and read. Tried and dropped: io_uring (nothing consistent
-// over this), level triggering and read/write in place of recv/send (dearer).
+// epoll is told of a connection once. In a closed loop all answers that have come
+// are read before the next requests are sent, and a request is due when it is sent:
+// what the loop itself takes between the two is in no latency. That is the floor:
+// what is left is the kernel's work on a bare write and read. Tried and dropped:
+// io_uring (nothing consistent over this), level triggering and read/write in place
+// of recv/send (dearer), each next request from within the event of the answer
+// (dearer, and others' answers wait to be read).
 package epoll
 
 // Engine is a job.Engine.

@@ -172,7 +172,6 @@ func (l *loop) run() {
 	for l.left > 0 && !l.bell.rung.Load() {
 		l.turn()
 	}
-	l.countUnsent()
 }
 
 // prepare has the connections opened, a few at a time, and the first of the law's
@@ -363,31 +362,6 @@ func (l *loop) opened() (n int) {
 	return n
 }
 
-// countUnsent counts the requests of the law that were due and are not sent. One
-// that goes on for longer than is good is broken off: the number is then a bound
-// that is large enough to be an error all the same.
-func (l *loop) countUnsent() {
-	const patience = 300 * time.Millisecond
-	if l.law == nil || !l.lasting {
-		return
-	}
-	began := l.clock()
-	unsent := uint64(0)
-	for n := l.number - l.stride; ; n += l.stride {
-		due, ok := l.law.At(n)
-		if !ok || due >= min(l.Total, began) {
-			break
-		}
-		if due >= l.WarmUp {
-			unsent++
-		}
-		if n/l.stride%(1<<16) == 0 && l.clock()-began > patience {
-			break
-		}
-	}
-	l.shard.Unsent(unsent)
-}
-
 // released is for when nothing is out on a connection: the next request begins,
 // or it waits for one to be due.
 func (l *loop) released(c *conn) {
@@ -460,6 +434,9 @@ func (l *loop) dispatch() {
 func (l *loop) begin(c *conn, due time.Duration) {
 	c.busy, c.retried = true, false
 	c.due, c.began, c.sent = due, l.now, l.now
+	if c.state == idle && c.stirred && gone(int(c.fd)) {
+		l.drop(c) // closed by the service, as a client sees before it sends
+	}
 	if c.state == idle {
 		l.request(c)
 		return
@@ -762,7 +739,11 @@ func (l *loop) unconnected(c *conn, err error) {
 	}
 	if c.early && l.now >= 0 {
 		c.early, c.pause = false, job.FirstPause
-		if l.law == nil {
+		if l.law == nil { // in an open loop no request was due on this connection
+			if !l.Budget.Take() {
+				l.end()
+				return
+			}
 			failed(l.now)
 		}
 		l.released(c)
@@ -839,7 +820,14 @@ func (l *loop) expire() {
 				l.broke(c, job.TimedOut, nil)
 			}
 		case dialling, pausing:
-			if (c.state == dialling || c.again > 0) && l.now-c.dialled > l.Timeout {
+			if c.state == pausing && c.again == 0 {
+				continue // after an attempt in vain, which has been told
+			}
+			since := c.dialled
+			if c.busy { // a request that was out before, and is sent again, began earlier
+				since = min(since, c.began)
+			}
+			if l.now-since > l.Timeout {
 				l.unconnected(c, errConnectTimeout)
 			}
 		}

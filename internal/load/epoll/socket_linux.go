@@ -175,6 +175,14 @@ func receive(fd int, b []byte) (int, syscall.Errno) {
 	return int(n), errno
 }
 
+// gone looks whether the other end has closed the connection, and takes nothing
+// of what has come over it.
+func gone(fd int) bool {
+	var b [1]byte
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1, unix.MSG_PEEK, 0, 0)
+	return errno == 0 && n == 0 || errno != 0 && errno != unix.EAGAIN && errno != unix.EINTR
+}
+
 // control adds a descriptor to an epoll, or changes what is waited for.
 func control(ep, op, fd int, events uint32, index, life int32) syscall.Errno {
 	e := unix.EpollEvent{Events: events, Fd: index, Pad: life}
@@ -204,16 +212,17 @@ func newWaiter(events int) (*waiter, error) {
 // The thread keeps its part of the runtime (its P) while it waits: were it given
 // back, as a system call by the rules does after 20 µs, each wake-up would have to
 // get one first, which at one connection costs a third more CPU than the request.
-// So the wait has to be bounded, and others need Ps of their own (see borrowed).
+// So the wait has to be bounded, and others need Ps of their own (see borrow).
 // The runtime interrupts it by a signal when it needs all threads to stop.
 func (w *waiter) wait(most time.Duration) []unix.EpollEvent {
 	n, errno := uintptr(0), unix.ENOSYS
+	most = max(most, 0)
 	if !w.coarse {
-		most = max(most, 0)
 		w.until.seconds, w.until.nanoseconds = int64(most/time.Second), int64(most%time.Second)
 		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(w.ep), uintptr(unsafe.Pointer(&w.events[0])),
 			uintptr(len(w.events)), uintptr(unsafe.Pointer(&w.until)), 0, 0)
-		w.coarse = errno == unix.ENOSYS
+		// ENOSYS; EPERM where a sandbox does not know the call.
+		w.coarse = errno != 0 && errno != unix.EINTR
 	}
 	if w.coarse {
 		n, _, errno = unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(w.ep), uintptr(unsafe.Pointer(&w.events[0])),

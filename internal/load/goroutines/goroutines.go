@@ -64,6 +64,7 @@ type worker struct {
 	size        int           // of the answer
 
 	waited bool // conn has lain idle: the service may have closed it meanwhile
+	ahead  bool // it stood before the start
 	opened bool // a connection stood at some time
 }
 
@@ -91,9 +92,6 @@ func (Engine) Run(ctx context.Context, j *job.Job) int {
 	watching.Go(func() { watch(ctx, j, workers, finished) })
 	working.Wait()
 	close(finished)
-	if shared != nil {
-		j.Rec.Shard(0).Unsent(shared.unsent())
-	}
 	cancel()
 	watching.Wait()
 
@@ -215,7 +213,7 @@ func (w *worker) run(ctx context.Context, started <-chan struct{}) {
 	}
 	pause := job.FirstPause
 	free := time.Duration(0) // since when nothing is out
-	if w.shared == nil {
+	if w.shared == nil || !w.Close && !w.ahead {
 		free = w.Now()
 	}
 	for {
@@ -252,7 +250,6 @@ func (w *worker) next(ctx context.Context, free time.Duration) (due, began time.
 		return 0, 0, false
 	}
 	if began = w.Now(); began >= w.Total {
-		w.shared.leave(due)
 		return 0, 0, false
 	}
 	w.shard.Sent(due, free, began)
@@ -269,7 +266,7 @@ func (w *worker) connectEarly(ctx context.Context) {
 	for pause := job.FirstPause; ; pause = min(2*pause, job.LongPause) {
 		err := w.connect(ctx)
 		if err == nil {
-			w.waited = true
+			w.waited, w.ahead = true, w.Now() <= 0
 			return
 		}
 		if now := w.Now(); now >= 0 {

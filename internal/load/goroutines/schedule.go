@@ -14,9 +14,6 @@ import (
 // the CPU.
 const spin = 50 * time.Microsecond
 
-// patience bounds how long the requests that were never sent are counted.
-const patience = 300 * time.Millisecond
-
 // schedule gives the requests of an open loop to the workers, one after the other:
 // each that is free takes the next one, and where it is not due yet waits for it.
 // So a request is sent late only where all workers are busy, and then by the first
@@ -62,18 +59,10 @@ func (s *schedule) take(ctx context.Context, turn chan struct{}) (due time.Durat
 		select {
 		case <-turn:
 		case <-ctx.Done():
-			s.leave(due)
 			return 0, false
 		}
 	}
 	return due, true
-}
-
-// leave counts a request that somebody took and does not send any more.
-func (s *schedule) leave(due time.Duration) {
-	if due >= s.WarmUp && due < min(s.Total, s.Now()) {
-		s.Rec.Shard(0).Unsent(1)
-	}
 }
 
 // next is the next request, for which the worker has to wait where it stands in the
@@ -174,26 +163,4 @@ func (s *schedule) first() (turn chan<- struct{}, due time.Duration, any bool) {
 	}
 	s.length--
 	return p.turn, p.due, true
-}
-
-// unsent counts the requests that were due in the measured window, and by now, and
-// that nobody has taken; for when the workers are done. Where there are so many
-// that counting takes long it is broken off, with a number that is an error by far.
-func (s *schedule) unsent() (count uint64) {
-	if s.over {
-		return 0
-	}
-	began := s.Now()
-	for n := s.number; ; n++ {
-		due, ok := s.law.At(n)
-		if !ok || due >= min(s.Total, began) {
-			return count
-		}
-		if due >= s.WarmUp {
-			count++
-		}
-		if n%(1<<16) == 0 && s.Now()-began > patience {
-			return count
-		}
-	}
 }

@@ -47,11 +47,11 @@ type Shard struct {
 	lag                   latency.Recorder
 	connect               latency.Recorder // of all connections, those before the start too
 
-	status  [statuses]atomic.Uint64
-	bytes   atomic.Uint64
-	queued  atomic.Uint64
-	dropped atomic.Uint64
-	_       [64]byte
+	status [statuses]atomic.Uint64
+	bytes  atomic.Uint64
+	queued atomic.Uint64
+	begun  atomic.Uint64
+	_      [64]byte
 }
 
 type slot struct {
@@ -134,6 +134,9 @@ func (s *Shard) Failed(due, at time.Duration, kind int) {
 // have been: than it was due, or, where all connections were in use then, than
 // one was free; which says what the generator itself was late by.
 func (s *Shard) Sent(due, free, sent time.Duration) {
+	if s.measured(due) {
+		s.begun.Add(1)
+	}
 	if !s.measured(sent) {
 		return
 	}
@@ -142,10 +145,6 @@ func (s *Shard) Sent(due, free, sent time.Duration) {
 		s.queued.Add(1)
 	}
 }
-
-// Unsent counts requests of an open loop that were due in the window and not sent
-// by its end.
-func (s *Shard) Unsent(n uint64) { s.dropped.Add(n) }
 
 // Connected records how long a connection took to be made.
 func (s *Shard) Connected(took time.Duration) { s.connect.Record(took) }
@@ -219,7 +218,8 @@ type Rest struct {
 	// time and wait for the first byte are their latency.
 	Service, Waiting, Bad, Lag, Connect latency.Histogram
 	Statuses                            map[int]uint64
-	Bytes, Queued, Unsent               uint64
+	Bytes, Queued                       uint64
+	Begun                               uint64 // requests of an open loop that were due in the window and begun
 }
 
 // Rest gives what is held beside the buckets; for when nobody records any more.
@@ -239,7 +239,7 @@ func (r *Recorder) Rest() *Rest {
 		}
 		rest.Bytes += s.bytes.Load()
 		rest.Queued += s.queued.Load()
-		rest.Unsent += s.dropped.Load()
+		rest.Begun += s.begun.Load()
 	}
 	return rest
 }

@@ -28,7 +28,6 @@ func TestRecorder(t *testing.T) {
 	s.Failed(100*ms, 400*ms, TimedOut) // warm-up
 	s.Sent(600*ms, 550*ms, 602*ms)     // due when a connection was free
 	s.Sent(600*ms, 615*ms, 616*ms)     // had to wait for one
-	s.Unsent(3)
 	s.Connected(2 * ms)
 
 	var first, second Drained
@@ -63,7 +62,7 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("%s: %d from %v to %v, want %d from %v to %v", name, c.h.Count(), c.h.Quantile(0), c.h.Max(), c.count, c.low, c.high)
 		}
 	}
-	if rest.Bytes != 35 || rest.Statuses[200] != 1 || rest.Statuses[204] != 1 || rest.Statuses[404] != 1 || rest.Queued != 1 || rest.Unsent != 3 {
+	if rest.Bytes != 35 || rest.Statuses[200] != 1 || rest.Statuses[204] != 1 || rest.Statuses[404] != 1 || rest.Queued != 1 || rest.Begun != 2 {
 		t.Errorf("rest %+v", rest)
 	}
 }
