@@ -86,8 +86,9 @@ are due by the clock, whatever the service does, and latency counts from when a
 request was due. docs/load.md says which of the two answers which question.
 
 The exit code is 0 only if the load did what was asked and all answers were
-right, and otherwise 3: a bad answer, none at all, a rate that was not reached, a
-threshold that was missed.`,
+right, and 3 after a bad answer, none at all, a rate that was not reached, a
+threshold that was missed; 1 after another error, 2 after a mistake on the
+command line, 128 and the signal's number after a signal.`,
 		Example: `  hakaru load http://localhost:8080/                 # 64 connections, 10 s
   hakaru load -c 8 -n 100000 localhost:8080/page      # so many requests
   hakaru load -r 2000/s -d 30s --threshold 'p99<50ms,errors<0.1%' http://localhost:8080/
@@ -356,7 +357,10 @@ func whenDue(flags *pflag.FlagSet, f *loadFlags, p *loadPlan) error {
 	var err error
 	switch laws[0] {
 	case "--rate":
-		if a.Rate, err = parseRate(f.rate); err != nil || a.Rate == 0 {
+		if a.Rate, err = parseRate(f.rate); err != nil {
+			return usagef("write -r 2000/s", "--rate: %w", err)
+		}
+		if a.Rate == 0 {
 			return usagef("write -r 2000/s", "--rate %s: want a rate above 0", f.rate)
 		}
 		p.Request.Arrival = a
@@ -596,9 +600,10 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 	seconds := &loadreport.Seconds{}
 	p.Started = time.Now()
 	if f.hdrLog != "" {
-		file, err := os.Create(f.hdrLog)
-		if err != nil {
-			return nil, fmt.Errorf("write the HDR log: %w", err)
+		// What is in the file is kept until there is something to write.
+		file, openErr := os.OpenFile(f.hdrLog, os.O_WRONLY|os.O_CREATE, 0o666)
+		if openErr != nil {
+			return nil, fmt.Errorf("write the HDR log: %w", openErr)
 		}
 		out := bufio.NewWriter(file)
 		defer func() {
@@ -609,8 +614,14 @@ func (d *door) send(ctx context.Context, p *loadPlan, f *loadFlags) (result *loa
 		var line func(loadreport.Second) error
 		seconds.To = append(seconds.To, func(s loadreport.Second) error {
 			if line == nil { // its head says when the load began
-				if line, err = loadreport.HDRLog(out, p.Started); err != nil {
-					return fmt.Errorf("write the HDR log: %w", err)
+				if info, statErr := file.Stat(); statErr == nil && info.Mode().IsRegular() {
+					if cutErr := file.Truncate(0); cutErr != nil {
+						return fmt.Errorf("write the HDR log: %w", cutErr)
+					}
+				}
+				var headErr error
+				if line, headErr = loadreport.HDRLog(out, p.Started); headErr != nil {
+					return fmt.Errorf("write the HDR log: %w", headErr)
 				}
 			}
 			return line(s)

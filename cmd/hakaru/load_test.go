@@ -356,3 +356,24 @@ func loadsAsShown(t *testing.T, s site, block string) {
 		t.Errorf("the README shows (-) other lines than come (+):\n%s", d)
 	}
 }
+
+// TestHDRLogUnwritable: a log that could not be written is an error, also where all
+// of it fits into the buffer; and one of before is kept where nothing was sent.
+func TestHDRLogUnwritable(t *testing.T) {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+	defer service.Close()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"load", "-n", "10", "-c", "1", "--hdr-log", "/dev/full", service.URL}, strings.NewReader(""), &stdout, &stderr)
+	if code != 1 || !strings.Contains(stderr.String(), "write the HDR log") {
+		t.Errorf("code %d, %s: want 1 and the log named", code, &stderr)
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte("of before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stderr.Reset()
+	code = run(t.Context(), []string{"load", "-n", "1", "-c", "1", "--hdr-log", log, "--connect-to", "nosuchhost.invalid:80", service.URL}, strings.NewReader(""), &stdout, &stderr)
+	if text, err := os.ReadFile(log); code != 1 || string(text) != "of before" {
+		t.Errorf("code %d, %q, %v, %s: want 1 and the log as it was", code, text, err, &stderr)
+	}
+}

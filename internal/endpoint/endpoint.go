@@ -31,7 +31,7 @@ func (e Endpoint) Hostname() string {
 func Plain(text string) (Endpoint, error) {
 	to, err := Parse(text)
 	if err == nil && to.TLS {
-		return Endpoint{}, fmt.Errorf("URL %q: TLS is not supported here", text)
+		return Endpoint{}, fmt.Errorf("URL %q: TLS is not supported here", masked(text))
 	}
 	return to, err
 }
@@ -56,24 +56,27 @@ func Parse(text string) (Endpoint, error) {
 		host, path, _ := strings.Cut(rest, "/")
 		socket, err := url.PathUnescape(host)
 		if err != nil {
-			return Endpoint{}, fmt.Errorf("URL %q: %w", text, err)
+			return Endpoint{}, fmt.Errorf("URL %q: %w", masked(text), err)
 		}
 		return overUnix(text, socket+":/"+path)
 	}
 	u, err := url.Parse(text)
 	if err != nil {
+		if strings.Contains(text, "@") { // err may hold a part of the password: user:p/w@h has the port p
+			return Endpoint{}, fmt.Errorf("URL %q cannot be read: percent-encode what is no letter or digit in its user and password, / as %%2F", masked(text))
+		}
 		return Endpoint{}, fmt.Errorf("URL: %w", err) // url.Error names it
 	}
 	switch u.Scheme {
 	case "http", "https", "tcp":
 	default:
-		return Endpoint{}, fmt.Errorf("URL %q: want http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:SOCKET:/PATH", text)
+		return Endpoint{}, fmt.Errorf("URL %q: want http://HOST:PORT/PATH, https://HOST:PORT/PATH or unix:SOCKET:/PATH", masked(text))
 	}
 	if u.Scheme != "https" && u.Host == "" && strings.Contains(u.Path, ".sock") {
 		return overUnix(text, strings.TrimPrefix(text, u.Scheme+"://"))
 	}
 	if u.Hostname() == "" {
-		return Endpoint{}, fmt.Errorf("URL %q names no host", text)
+		return Endpoint{}, fmt.Errorf("URL %q names no host", masked(text))
 	}
 	port := u.Port()
 	switch {
@@ -84,7 +87,7 @@ func Parse(text string) (Endpoint, error) {
 		port = "80"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return Endpoint{}, fmt.Errorf("URL %q: port %s is none", text, port)
+		return Endpoint{}, fmt.Errorf("URL %q: port %s is none", masked(text), port)
 	}
 	secure := u.Scheme == "https"
 	if u.Scheme == "tcp" {
@@ -127,13 +130,28 @@ func overUnix(text, rest string) (Endpoint, error) {
 		}
 	}
 	if socket == "" {
-		return Endpoint{}, fmt.Errorf("URL %q names no socket", text)
+		return Endpoint{}, fmt.Errorf("URL %q names no socket", masked(text))
 	}
 	u, err := url.Parse("http://localhost" + path)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("URL %q: %w", text, err)
+		return Endpoint{}, fmt.Errorf("URL %q: %w", masked(text), err)
 	}
 	return Endpoint{Network: "unix", Address: socket, Host: "localhost", URI: u.RequestURI()}, nil
+}
+
+// masked is a URL without what may be its user and password, as errors name it. Of
+// one that does not parse nobody can say where a password ends: before the last @.
+func masked(text string) string {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 {
+		return text
+	}
+	for _, scheme := range []string{"http://", "https://", "tcp://", "unix:"} {
+		if strings.HasPrefix(text, scheme) && at >= len(scheme) {
+			return scheme + "***" + text[at:]
+		}
+	}
+	return "***" + text[at:]
 }
 
 // withoutZone takes the zone out of [fe80::1%eth0]:80: it says something to this

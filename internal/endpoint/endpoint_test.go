@@ -66,6 +66,22 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestPasswords: no error says a password, nor a part of it.
+func TestPasswords(t *testing.T) {
+	for _, text := range []string{
+		"http://user:GEH EIM@h/", "http://user:GEH/EIM@h/", "http://user:GEH#EIM@h/", "http://user:GEH?EIM@h/", "http://user:GEH%EIM@h/",
+		"http://user:GEHEIM@h:0/", "ftp://user:GEHEIM@h/", "user:GEHEIM@h", "https://user:GEH@EIM@h:x/", "http+unix://user:GEH%EIM@h/",
+	} {
+		_, err := Parse(text)
+		if err == nil || strings.Contains(err.Error(), "GEH") || strings.Contains(err.Error(), "EIM") || !strings.Contains(err.Error(), "***@h") {
+			t.Errorf("%s: error %v: want one without the password", text, err)
+		}
+	}
+	if _, err := Plain("https://user:GEHEIM@h/"); err == nil || strings.Contains(err.Error(), "GEHEIM") {
+		t.Errorf("error %v: want one without the password", err)
+	}
+}
+
 func TestHostname(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://service.test:8443/": "service.test", "https://service.test": "service.test",
