@@ -92,7 +92,7 @@ func Read(l Load) (*Result, error) {
 		}); err != nil {
 			return nil, err
 		}
-		r.outcomes = condition.Check(l.Conditions, t)
+		r.outcomes = r.shown(condition.Check(l.Conditions, t))
 	}
 	r.Warnings = append(r.Warnings, l.Report.Warnings...)
 	r.Failures = r.failures()
@@ -284,6 +284,26 @@ func (r *Result) advice(kind hakaru.ErrorKind) string {
 		}
 	}
 	return ""
+}
+
+// shown takes back what too few answers do not show: a bound on a quantile with no
+// answer above it.
+func (r *Result) shown(outcomes []condition.Outcome) []condition.Outcome {
+	n := r.took.latency.Count()
+	for i, o := range outcomes {
+		q := o.Condition.Quantile
+		if q == 0 || n == 0 || !math.IsNaN(quantile(r.took.latency, q)) {
+			continue
+		}
+		_, bound, _ := strings.Cut(o.Words, ", ")
+		answers := "good answers are"
+		if n == 1 {
+			answers = "good answer is"
+		}
+		outcomes[i].Value, outcomes[i].Holds = math.NaN(), false
+		outcomes[i].Words = fmt.Sprintf("%s: %d %s too few, %s", o.Condition.Metric, n, answers, bound)
+	}
+	return outcomes
 }
 
 // quantile is a quantile of so many values that there is one above it; NaN

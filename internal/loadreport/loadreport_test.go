@@ -472,3 +472,32 @@ func TestDrawn(t *testing.T) {
 		t.Error("something is drawn of nothing")
 	}
 }
+
+// TestThresholdOnTooFew: a bound on a quantile that no answer lies above is not
+// shown to hold, and has no value, as the quantile has none.
+func TestThresholdOnTooFew(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		n     int
+		holds bool
+		words string
+	}{
+		{"p99.99<1s", 10, false, "p99.99: 10 good answers are too few, want below 1 s"},
+		{"p50<1s", 1, false, "p50: 1 good answer is too few, want below 1 s"},
+		{"p90<1s", 10, true, ""},
+		{"max<1s", 1, true, ""},
+	} {
+		l := closed(t)
+		l.Conditions = conditions(t, c.text)
+		r := l.Report.Tally
+		r.Good, r.Latency, r.Statuses = uint64(c.n), spread(t, c.n, ms, 2*ms), map[int]uint64{200: uint64(c.n)}
+		result, err := Read(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := result.outcomes[0]
+		if o.Holds != c.holds || math.IsNaN(o.Value) == c.holds || !c.holds && o.Words != c.words || c.holds != (len(result.Failures) == 0) {
+			t.Errorf("%s of %d: %+v, failures %v", c.text, c.n, o, result.Failures)
+		}
+	}
+}
