@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -269,9 +270,13 @@ func unread(fd int) bool {
 	return err == nil && n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0
 }
 
+// onceMore is how long the same signal is the same wish: timeout(1) sends its
+// signal to the process and then to the group that it is in.
+const onceMore = 300 * time.Millisecond
+
 // untilSignalled returns a context that ends, with *interrupted as its cause,
-// at the first SIGINT, SIGTERM or SIGHUP. A second SIGINT or SIGTERM ends the
-// process at once: the agents notice and end what they started. A second SIGHUP
+// at the first SIGINT, SIGTERM or SIGHUP. A second SIGINT or SIGTERM, unless
+// it follows the same one within onceMore, ends the process at once: the agents notice and end what they started. A second SIGHUP
 // is no impatience: a terminal that is closed sends several. A SIGHUP that was
 // ignored from the start stays so.
 func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (context.Context, func()) {
@@ -291,6 +296,8 @@ func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (con
 	go func() {
 		defer close(ended)
 		first := true
+		var since time.Time // the first one
+		var was syscall.Signal
 		for {
 			select {
 			case <-done:
@@ -308,11 +315,14 @@ func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (con
 				if !first && sig != syscall.SIGINT && sig != syscall.SIGTERM {
 					continue
 				}
+				if !first && sig == was && time.Since(since) < onceMore {
+					continue
+				}
 				if !first {
 					fmt.Fprintln(stderr, "hakaru: interrupted again: leaving at once")
 					os.Exit(128 + int(sig))
 				}
-				first = false
+				first, since, was = false, time.Now(), sig
 				cancel(&interrupted{signal: sig})
 			}
 		}
