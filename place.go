@@ -184,6 +184,9 @@ type Tally struct {
 	Queued uint64 `json:"queued,omitempty"`
 	Unsent uint64 `json:"unsent,omitempty"`
 	Lag    []byte `json:"lag,omitempty"`
+	// Own is the latencies of good answers less what the generator itself was late
+	// by with each: what they would be had it been in time. Empty in older results.
+	Own []byte `json:"own,omitempty"`
 
 	Engine   string        `json:"engine"`
 	Threads  int           `json:"threads"`

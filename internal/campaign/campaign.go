@@ -293,7 +293,7 @@ func Specify(exp *hakaru.Experiment, frozen *hakaru.Frozen, t hakaru.Trial) (tri
 	}
 	bundle.Run, bundle.Trial = t.Run, t
 	return trial.Spec{
-		Trial: t, Bundle: bundle, Load: load, Asks: asks, Goal: exp.Goal,
+		Trial: t, Bundle: bundle, Load: load, Asks: asks, Goal: exp.Goal, Limits: exp.Limits,
 		Shared: overlap(exp.ServiceHost, exp.LoadHost),
 	}, nil
 }

@@ -47,6 +47,7 @@ const (
 type Facts struct {
 	Result      *hakaru.Result
 	Goal        hakaru.Metric
+	Limits      []hakaru.Limit
 	Connections int
 	Samples     []hakaru.Sample     // the first bad answers
 	Ended       []hakaru.Exit       // units that died or were replaced

@@ -15,37 +15,61 @@ func (v view) during() string {
 	return fmt.Sprintf("in the open loop at %s", unit.Rate(v.open.Rate))
 }
 
-// quantile is one of the generator's lag and of the latencies that it is part of;
-// false where either is not known.
-func (v view) quantile(q float64) (lag, took time.Duration, ok bool) {
+// quantile is one of the latencies as they were measured, and as they would be had
+// the generator sent each request in time; false where either is not known.
+func (v view) quantile(q float64) (took, own time.Duration, ok bool) {
 	if v.open == nil || v.open.Tally == nil {
 		return 0, 0, false
 	}
-	late, err := latency.Decode(v.open.Tally.Lag)
-	if err != nil || late.Count() == 0 {
+	without, err := latency.Decode(v.open.Tally.Own)
+	if err != nil || without.Count() == 0 {
 		return 0, 0, false
 	}
 	all, ok := measure.Latencies(v.Result.Buckets, v.Result.WarmUp, v.Result.Window)
 	if !ok {
 		return 0, 0, false
 	}
-	return late.Quantile(q), all.Quantile(q), true
+	return all.Quantile(q), without.Quantile(q), true
 }
 
-// late is a generator that sent so much later than requests were due, with a
-// connection free, that the latencies are its own: METHOD.md, 6. Its lag is compared
-// at the quantiles that are judged. That of 99 % is more than a tenth of the median
-// of any fast service, and then moves no figure: that is a doubt.
+// judged are the quantiles that something is claimed of, each with the bound that
+// it is held against; 0: compared between variants.
+func (v view) judged() (quantiles, bounds []float64) {
+	add := func(m hakaru.Metric, bound float64) {
+		switch m {
+		case hakaru.P50:
+			quantiles, bounds = append(quantiles, 0.50), append(bounds, bound)
+		case hakaru.P99:
+			quantiles, bounds = append(quantiles, 0.99), append(bounds, bound)
+		}
+	}
+	add(v.Goal, 0)
+	for _, l := range v.Limits {
+		add(l.Metric, l.Bound)
+	}
+	return quantiles, bounds
+}
+
+// late is a generator that was itself so late, with a connection free, that a
+// figure which is judged is its own: more than a tenth of it, or what parts it from
+// the bound. METHOD.md, 6, holds the lag at 99 % against the median latency, which
+// voids any fast service and yet lets through a p99 that is made by the last 1 % of
+// the sends; here the latencies are compared with what they would be without the lag.
 func late(v view) *hakaru.Void {
-	for _, q := range []float64{0.50, 0.99} {
-		lag, took, ok := v.quantile(q)
-		if !ok || float64(lag) <= lateVoid*float64(took) {
+	quantiles, bounds := v.judged()
+	for i, q := range quantiles {
+		took, own, ok := v.quantile(q)
+		if !ok {
+			continue
+		}
+		if bound := bounds[i]; bound > 0 && (took.Seconds() <= bound || own.Seconds() > bound) ||
+			bound == 0 && float64(took) <= (1+lateVoid)*float64(own) {
 			continue
 		}
 		return &hakaru.Void{
 			Reason: hakaru.VoidGenerator,
-			Evidence: fmt.Sprintf("the load generator itself sent late: by up to %s for %s of the requests, where they were answered within %s",
-				unit.Duration(lag), unit.Share(q), unit.Duration(took)),
+			Evidence: fmt.Sprintf("the load generator itself sent late: %s of the answers came within %s of when their requests were due, and would have within %s had it sent in time",
+				unit.Share(q), unit.Duration(took), unit.Duration(own)),
 			Hint: "give it CPUs of its own (hosts: {load: {cpus: …}}), or write precise: true or a lower rate in load.http",
 		}
 	}
@@ -57,11 +81,14 @@ func (v view) openDoubts(warn func(code, format string, args ...any)) {
 	if v.open == nil || v.seconds == 0 {
 		return
 	}
-	lag, _, known := v.quantile(0.99)
-	_, median, _ := v.quantile(0.50)
-	if known && late(v) == nil && float64(lag) > lateVoid*float64(median) {
-		warn("generator_late", "the load generator sent up to %s late for 99 %% of the requests, which is %s of the median latency: more CPU for it, or precise: true in load.http, makes the figures its own less",
-			unit.Duration(lag), unit.Share(float64(lag)/float64(median)))
+	if late(v) == nil {
+		for _, q := range []float64{0.50, 0.99} {
+			if took, own, known := v.quantile(q); known && float64(took) > (1+lateVoid)*float64(own) {
+				warn("generator_late", "%s of the answers came within %s, and would have within %s had the load generator sent in time: more CPU for it makes the figures its own less",
+					unit.Share(q), unit.Duration(took), unit.Duration(own))
+				break
+			}
+		}
 	}
 	if answered, due := v.answered(); v.good > 0 && answered < achievedLeast*due && !v.underWay(due-answered) {
 		warn("rate_not_reached", "only %s of the offered %s were answered: the service fell behind, and its latencies grow with the time of the measurement", unit.Rate(answered/v.seconds), unit.Rate(due/v.seconds))
@@ -95,10 +122,11 @@ func (v view) answered() (answered, due float64) {
 // rate makes in the time within which nearly all answers come.
 func (v view) underWay(missing float64) bool {
 	const short = 0.1 // of the window; a service that falls behind takes longer and longer
-	_, took, ok := v.quantile(0.99)
+	all, ok := measure.Latencies(v.Result.Buckets, v.Result.WarmUp, v.Result.Window)
 	if !ok {
 		return missing < 2
 	}
+	took := all.Quantile(0.99)
 	return missing <= 1+v.open.Rate*took.Seconds() && took.Seconds() < short*v.seconds
 }
 

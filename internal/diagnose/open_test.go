@@ -31,7 +31,9 @@ const ms = time.Millisecond
 type loops struct {
 	closed, open situation
 	phase        hakaru.OpenPhase
-	took, lag    map[time.Duration]int // of a bucket, and of the whole
+	took, own    map[time.Duration]int // with and without what the generator was late by; own nil: as took
+	goal         hakaru.Metric
+	limits       []hakaru.Limit
 	facts        OpenFacts
 	search       *hakaru.CapacityReport
 }
@@ -39,7 +41,7 @@ type loops struct {
 func bothLoops() loops {
 	l := loops{closed: healthy(), open: healthy(), phase: hakaru.OpenPhase{Rate: 1000, Share: 0.7, Tally: &hakaru.Tally{Due: 2000, Queued: 3}}}
 	l.took = map[time.Duration]int{5 * ms: 95, 50 * ms: 5}
-	l.lag = map[time.Duration]int{20 * time.Microsecond: 99, 200 * time.Microsecond: 1}
+	l.goal = hakaru.P99
 	l.facts.Connections = 16
 	return l
 }
@@ -53,7 +55,10 @@ func (l loops) build(t *testing.T) Facts {
 	o := l.phase
 	o.Buckets, o.Counters, o.WarmUp, o.Window = second.Buckets, second.Counters, second.WarmUp, second.Window
 	if o.Tally != nil {
-		o.Tally.Lag = encoded(t, l.lag)
+		if l.own == nil {
+			l.own = l.took
+		}
+		o.Tally.Own = encoded(t, l.own)
 	}
 	if o.Whole {
 		first.Result.Buckets, first.Result.Counters, o.Buckets = second.Buckets, second.Counters, nil
@@ -61,7 +66,7 @@ func (l loops) build(t *testing.T) Facts {
 	if first.Result.Open = &o; l.search != nil {
 		first.Result.Open, first.Result.Capacity = nil, l.search
 	}
-	first.Open = l.facts
+	first.Open, first.Goal, first.Limits = l.facts, l.goal, l.limits
 	return first
 }
 
@@ -100,18 +105,29 @@ func TestOpenVoid(t *testing.T) {
 		{"few requests under way at a time are what an open loop has", func(l *loops) {
 			l.facts.Connections = 5000
 		}, "", ""},
-		{"late for half of the requests", func(l *loops) {
-			l.lag = map[time.Duration]int{time.Millisecond: 100}
-		}, hakaru.VoidGenerator, "by up to 1 ms for 50 % of the requests, where they were answered within 5 ms"},
-		{"late for one of a hundred, as the latency is", func(l *loops) {
-			l.lag = map[time.Duration]int{0: 95, 10 * ms: 5}
-		}, hakaru.VoidGenerator, "by up to 10 ms for 99 % of the requests, where they were answered within 50 ms"},
-		{"late by more than a tenth of the median only", func(l *loops) {
-			l.lag = map[time.Duration]int{0: 95, 2 * ms: 5}
+		{"late at the quantile that is compared", func(l *loops) {
+			l.own = map[time.Duration]int{5 * ms: 95, 40 * ms: 5}
+		}, hakaru.VoidGenerator, "99 % of the answers came within 50 ms of when their requests were due, and would have within 40 ms"},
+		{"late at another one", func(l *loops) {
+			l.own = map[time.Duration]int{4 * ms: 95, 50 * ms: 5}
 		}, "", ""},
+		{"late where no latency is asked for", func(l *loops) {
+			l.goal, l.own = hakaru.Throughput, map[time.Duration]int{4 * ms: 95, 40 * ms: 5}
+		}, "", ""},
+		{"late, and within the limit all the same", func(l *loops) {
+			l.goal, l.limits = hakaru.Throughput, []hakaru.Limit{{Metric: hakaru.P99, Bound: 0.1}}
+			l.own = map[time.Duration]int{4 * ms: 95, 30 * ms: 5}
+		}, "", ""},
+		{"late, and above the limit without that", func(l *loops) {
+			l.goal, l.limits = hakaru.Throughput, []hakaru.Limit{{Metric: hakaru.P99, Bound: 0.02}}
+			l.own = map[time.Duration]int{4 * ms: 95, 30 * ms: 5}
+		}, "", ""},
+		{"above the limit for being late", func(l *loops) {
+			l.goal, l.limits = hakaru.Throughput, []hakaru.Limit{{Metric: hakaru.P99, Bound: 0.04}}
+			l.own = map[time.Duration]int{4 * ms: 95, 30 * ms: 5}
+		}, hakaru.VoidGenerator, "within 50 ms"},
 		{"all of the load is an open loop, and late", func(l *loops) {
-			l.phase.Whole = true
-			l.lag = map[time.Duration]int{ms: 100}
+			l.phase.Whole, l.own = true, map[time.Duration]int{ms: 100}
 		}, hakaru.VoidGenerator, "the load generator itself sent late"},
 		{"the capacity is that of the generator", func(l *loops) {
 			l.search = &hakaru.CapacityReport{Low: 900, Reached: "it used 95 % of its CPUs", Steps: []hakaru.CapacityStep{{Holds: true}}}
@@ -174,9 +190,9 @@ func TestOpenWarnings(t *testing.T) {
 		{"many waited for a connection", func(l *loops) {
 			l.phase.Tally.Queued = 500
 		}, "queued", "25 % of the requests waited until one of 16 connections was free"},
-		{"late by more than a tenth of the median", func(l *loops) {
-			l.lag = map[time.Duration]int{0: 95, 2 * ms: 5}
-		}, "generator_late", "up to 2 ms late"},
+		{"late at a quantile that is not judged", func(l *loops) {
+			l.own = map[time.Duration]int{4 * ms: 95, 50 * ms: 5}
+		}, "generator_late", "50 % of the answers came within 5 ms, and would have within 4 ms"},
 		{"few answers for a quantile of 99 %", func(l *loops) {
 			l.open.good, l.phase.Rate, l.phase.Tally = 100, 200, nil
 		}, "few_answers", "only 400 answers"},

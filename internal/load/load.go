@@ -472,6 +472,10 @@ func (c *collector) report() (hakaru.LoadReport, error) {
 		return b
 	}
 	t.Latency, t.Service, t.Waiting = encode(&c.measured), encode(&rest.Service), encode(&rest.Waiting)
+	if c.Law != nil {
+		rest.Own.Merge(&c.plain)
+		t.Own = encode(&rest.Own)
+	}
 	t.Failed, t.Connect, t.Lag = encode(&rest.Bad), encode(&rest.Connect), encode(&rest.Lag)
 	return hakaru.LoadReport{
 		Counters: append(c.cost.counters(),

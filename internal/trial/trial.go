@@ -38,6 +38,7 @@ type Spec struct {
 	Load   hakaru.LoadSpec
 	Asks   []hakaru.Ask
 	Goal   hakaru.Metric
+	Limits []hakaru.Limit
 	// Shared is set where generator and service may use the same CPUs.
 	Shared bool
 }
@@ -225,7 +226,7 @@ type loop struct {
 // facts are what a trial is judged by, as far as it has come.
 func (s sighting) facts(spec Spec, r *hakaru.Result) diagnose.Facts {
 	return diagnose.Facts{
-		Result: r, Goal: spec.Goal, Connections: s.report.Connections,
+		Result: r, Goal: spec.Goal, Limits: spec.Limits, Connections: s.report.Connections,
 		Samples: s.report.Samples, Ended: s.watched.Ended, Shared: spec.Shared,
 		Program: spec.Load.Program, Services: services(spec.Bundle),
 		Open: diagnose.OpenFacts{Connections: s.open.report.Connections, Samples: s.open.report.Samples, Ended: s.open.watched.Ended},

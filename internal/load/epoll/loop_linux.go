@@ -82,6 +82,7 @@ type conn struct {
 	sent    time.Duration
 	first   time.Duration // 0: it came with the last byte
 	free    time.Duration // of an open loop: since when nothing is out
+	lag     time.Duration // of an open loop: what the request was sent late by, with a connection free
 
 	parser http1.Parser
 }
@@ -418,6 +419,7 @@ func (l *loop) dispatch() {
 			l.due = never
 		}
 		l.shard.Sent(due, c.free, l.now)
+		c.lag = l.now - max(due, c.free)
 		l.begin(c, due)
 		if !l.lasting {
 			l.end()
@@ -591,7 +593,7 @@ func (l *loop) answered(c *conn) {
 		l.broke(c, job.TimedOut, nil)
 		return
 	}
-	a := job.Answer{Due: c.due, Sent: c.sent, First: c.first, Done: now, Status: c.parser.Status, Bytes: c.size}
+	a := job.Answer{Due: c.due, Sent: c.sent, First: c.first, Done: now, Lag: c.lag, Status: c.parser.Status, Bytes: c.size}
 	if a.First == 0 {
 		a.First = now
 	}

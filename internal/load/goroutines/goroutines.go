@@ -62,6 +62,7 @@ type worker struct {
 
 	sent, first time.Duration // of the request that is out; first 0: it came with the last
 	size        int           // of the answer
+	lag         time.Duration // of an open loop: what it was sent late by, with this worker free
 
 	waited bool // conn has lain idle: the service may have closed it meanwhile
 	ahead  bool // it stood before the start
@@ -253,6 +254,7 @@ func (w *worker) next(ctx context.Context, free time.Duration) (due, began time.
 		return 0, 0, false
 	}
 	w.shard.Sent(due, free, began)
+	w.lag = began - max(due, free)
 	return due, began, true
 }
 
@@ -397,7 +399,7 @@ func (w *worker) answered(due, now time.Duration) {
 	if w.Close || w.parser.Close {
 		w.drop()
 	}
-	a := job.Answer{Due: due, Sent: w.sent, First: w.first, Done: now, Status: w.parser.Status, Bytes: w.size}
+	a := job.Answer{Due: due, Sent: w.sent, First: w.first, Done: now, Status: w.parser.Status, Bytes: w.size, Lag: w.lag}
 	if a.First == 0 {
 		a.First = now
 	}

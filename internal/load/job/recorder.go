@@ -44,7 +44,7 @@ type Shard struct {
 	// Of the measured window only. What a plain answer would put here (one that
 	// was sent when it was due and came in one piece) is in slot.plain already.
 	service, waiting, bad latency.Recorder
-	lag                   latency.Recorder
+	lag, own              latency.Recorder // own: latencies less the lag
 	connect               latency.Recorder // of all connections, those before the start too
 
 	status [statuses]atomic.Uint64
@@ -65,6 +65,8 @@ type Answer struct {
 	Sent  time.Duration // when its first byte was handed to the kernel: service time begins here
 	First time.Duration // when its first byte came
 	Done  time.Duration // when it was complete
+	// Lag is what the generator itself was late by with it, in an open loop.
+	Lag time.Duration
 	// Status and Bytes are those of the answer; Bytes counts the head too.
 	Status int
 	Bytes  int
@@ -101,6 +103,7 @@ func (s *Shard) Good(a *Answer) {
 		if measured {
 			s.service.Record(a.Done - a.Sent)
 			s.waiting.Record(a.First - a.Sent)
+			s.own.Record(a.Done - a.Due - a.Lag)
 		}
 	}
 	if measured {
@@ -214,12 +217,12 @@ func (r *Recorder) DrainAll(d *Drained) {
 // Rest is what a recorder holds beside its buckets: of the measured window, but
 // for Connect.
 type Rest struct {
-	// Service and Waiting lack the plain answers (Drained.Plain), whose service
-	// time and wait for the first byte are their latency.
-	Service, Waiting, Bad, Lag, Connect latency.Histogram
-	Statuses                            map[int]uint64
-	Bytes, Queued                       uint64
-	Begun                               uint64 // requests of an open loop that were due in the window and begun
+	// Service, Waiting and Own lack the plain answers (Drained.Plain), whose service
+	// time and wait for the first byte are their latency, and that were not late.
+	Service, Waiting, Own, Bad, Lag, Connect latency.Histogram
+	Statuses                                 map[int]uint64
+	Bytes, Queued                            uint64
+	Begun                                    uint64 // requests of an open loop that were due in the window and begun
 }
 
 // Rest gives what is held beside the buckets; for when nobody records any more.
@@ -229,6 +232,7 @@ func (r *Recorder) Rest() *Rest {
 		s := &r.shards[i]
 		s.service.Drain(&rest.Service)
 		s.waiting.Drain(&rest.Waiting)
+		s.own.Drain(&rest.Own)
 		s.bad.Drain(&rest.Bad)
 		s.lag.Drain(&rest.Lag)
 		s.connect.Drain(&rest.Connect)
