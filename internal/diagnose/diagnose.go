@@ -85,9 +85,10 @@ func (v view) rules() []func(view) *hakaru.Void {
 	first := []func(view) *hakaru.Void{died, proofFailed, loadErrors, wrongAnswers, unwatched, acceptQueue, throttled, others}
 	switch {
 	case v.Result.Capacity != nil:
-		// Rates that are too much are part of the search, and its steps judge the
-		// generator.
-		return []func(view) *hakaru.Void{died, proofFailed, wrongAnswers, unwatched, acceptQueue, throttled, others, nothingCompleted, searched}
+		// Rates that are too much are part of the search: statuses by which a service
+		// sheds them and a full accept queue are why a step does not hold. Its steps
+		// judge the generator, too.
+		return []func(view) *hakaru.Void{died, proofFailed, otherAnswers, unwatched, throttled, others, nothingCompleted, searched}
 	case v.open != nil:
 		return append(first, nothingCompleted, late)
 	}
@@ -387,14 +388,21 @@ func loadErrors(v view) *hakaru.Void {
 	}
 }
 
-func wrongAnswers(v view) *hakaru.Void {
-	n, which := v.count(hakaru.ErrorKind.Wrong)
+func wrongAnswers(v view) *hakaru.Void { return v.wrong(hakaru.ErrorKind.Wrong) }
+
+// otherAnswers are wrong ones that no overload explains.
+func otherAnswers(v view) *hakaru.Void {
+	return v.wrong(func(k hakaru.ErrorKind) bool { return k == hakaru.WrongBody || k == hakaru.BadAnswer })
+}
+
+func (v view) wrong(match func(hakaru.ErrorKind) bool) *hakaru.Void {
+	n, which := v.count(match)
 	if n == 0 {
 		return nil
 	}
 	return &hakaru.Void{
 		Reason:   hakaru.VoidWrongAnswers,
-		Evidence: fmt.Sprintf("%d of %d answers were wrong (%s)%s", n, n+v.good, kinds(which), v.firstSample(hakaru.ErrorKind.Wrong)),
+		Evidence: fmt.Sprintf("%d of %d answers were wrong (%s)%s", n, n+v.good, kinds(which), v.firstSample(match)),
 		Hint:     "a fast wrong answer is no measurement: " + v.right(),
 	}
 }

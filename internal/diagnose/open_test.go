@@ -132,6 +132,15 @@ func TestOpenVoid(t *testing.T) {
 		{"the capacity is that of the generator", func(l *loops) {
 			l.search = &hakaru.CapacityReport{Low: 900, Reached: "it used 95 % of its CPUs", Steps: []hakaru.CapacityStep{{Holds: true}}}
 		}, hakaru.VoidGenerator, "the capacity is at least 900/s, and what it is is not known: it used 95 % of its CPUs"},
+		{"a service that sheds what is too much", func(l *loops) {
+			l.closed.kinds = map[string]uint64{"wrong_status": 5, "server_error": 100}
+			l.closed.counters[[2]string{hakaru.CounterListenOverflow, "app"}] = 5
+			l.search = &hakaru.CapacityReport{Value: 1000, Low: 990, High: 1010, Steps: []hakaru.CapacityStep{{Holds: true}}}
+		}, "", ""},
+		{"answers that are none in a search", func(l *loops) {
+			l.closed.kinds = map[string]uint64{"wrong_body": 5}
+			l.search = &hakaru.CapacityReport{Value: 1000, Low: 990, High: 1010, Steps: []hakaru.CapacityStep{{Holds: true}}}
+		}, hakaru.VoidWrongAnswers, "wrong body"},
 		{"no time for any rate", func(l *loops) {
 			l.search = &hakaru.CapacityReport{}
 		}, hakaru.VoidGenerator, "before any rate was tried"},
