@@ -263,7 +263,7 @@ type OpenPhase struct {
 	Window   time.Duration `json:"window"`
 	Counters []Counter     `json:"counters,omitempty"`
 	Buckets  []Bucket      `json:"buckets,omitempty"`
-	// Tally has the load as a whole; of its histograms only Service and Lag.
+	// Tally has the load as a whole; of its histograms only Service, Lag and Own.
 	Tally *Tally `json:"tally,omitempty"`
 }
 

@@ -14,7 +14,6 @@ import (
 
 // The thresholds of a load that is looked at by itself.
 const (
-	lagOfMedian   = 0.10 // send lag's p99 over the median latency: the generator is in the figure
 	partsApart    = 1.10 // p99 from when due over p99 from the send
 	littleSlack   = 0.90 // connections that are busy, of all: below, the generator was late
 	delayedFirst  = 38 * time.Millisecond
@@ -43,7 +42,7 @@ func Load(f LoadFacts) ([]hakaru.Warning, error) {
 		to   **latency.Histogram
 	}{
 		{"latency", f.Tally.Latency, &v.latency}, {"service time", f.Tally.Service, &v.service},
-		{"connect times", f.Tally.Connect, &v.connect}, {"send lag", f.Tally.Lag, &v.lag},
+		{"connect times", f.Tally.Connect, &v.connect}, {"send lag", f.Tally.Lag, &v.lag}, {"latencies without it", f.Tally.Own, &v.own},
 	} {
 		h, err := latency.Decode(part.from)
 		if err != nil {
@@ -75,7 +74,7 @@ func Load(f LoadFacts) ([]hakaru.Warning, error) {
 
 type loadView struct {
 	LoadFacts
-	latency, service, connect, lag *latency.Histogram
+	latency, service, connect, lag, own *latency.Histogram
 }
 
 type warnFunc func(code, format string, args ...any)
@@ -128,27 +127,32 @@ func (v *loadView) ownCPU(warn warnFunc) {
 	switch {
 	case used >= generatorNear:
 		warn("generator_busy", "the generator used %s of %s: the figures may be its own limit and not the service's; %s", unit.Share(min(used, 1)), of, next)
-	case share >= generatorNear:
-		warn("generator_busy", "the generator used %s of %s and waited for a CPU for another %s: other programs had them, the service itself where it runs here; %s",
-			unit.Share(used), of, unit.Share(share-used), next)
+	case share >= generatorNear && t.Took >= time.Second:
+		// All threads of the process wait, so that the time is no share of anything.
+		warn("generator_busy", "the generator used %s of %s and waited for a CPU much of the rest: other programs had them, the service itself where it runs here; give it CPUs of its own, or send from another machine",
+			unit.Share(used), of)
 	}
 }
 
-// ownLag is whether the generator's own lateness is in an open loop's latencies.
+// ownLag is whether the generator's own lateness is in an open loop's latencies:
+// whether they would be less by a tenth had each request been sent in time.
 func (v *loadView) ownLag(warn warnFunc) {
-	if !v.Open || v.lag.Count() == 0 || v.latency.Count() == 0 {
+	if !v.Open || v.latency.Count() < fewAnswers || v.own.Count() == 0 {
 		return
 	}
-	lag, median := v.lag.Quantile(0.99), v.latency.Quantile(0.5)
-	if float64(lag) <= lagOfMedian*float64(median) {
+	for _, q := range []float64{0.50, 0.99} {
+		took, own := v.latency.Quantile(q), v.own.Quantile(q)
+		if float64(took) <= (1+lateVoid)*float64(own) {
+			continue
+		}
+		next := "a lower rate, more CPUs or another machine makes it less"
+		if !v.Precise {
+			next = "--precise waits on the CPU and makes it less"
+		}
+		warn("generator_late", "the generator was late by itself: %s of the answers came within %s of when they were due, and would have within %s had it sent in time; %s",
+			unit.Share(q), unit.Duration(took), unit.Duration(own), next)
 		return
 	}
-	next := "a lower rate, more CPUs or another machine makes it less"
-	if !v.Precise {
-		next = "--precise waits on the CPU and makes it less"
-	}
-	warn("generator_late", "the generator was late by itself: 1 %% of the requests were sent more than %s after they could have been, which is %s of the median latency, and is in these latencies; %s",
-		unit.Duration(lag), unit.Share(float64(lag)/float64(median)), next)
 }
 
 // lateSends is Little's law (L = λ·W) in a closed loop, in which every connection
