@@ -19,7 +19,8 @@ const (
 	mistaken = 0.01
 	// busy is the share of its CPUs from which the generator may be the bound.
 	busy = 0.90
-	// late is the generator's own lag, of a latency, from which it may be.
+	// late is what the generator itself was late by, of the latency without it, from
+	// which a step may fail by that.
 	late = 0.10
 )
 
@@ -45,8 +46,8 @@ func Valid(spec hakaru.CapacitySpec) error {
 // the requests that were due answered.
 //
 // A step that fails by what may be the generator's doing is void: where it used 90 %
-// of its CPUs (spins says that it does so always), or sent late by more than a tenth
-// of the latency that is too high. One that holds in spite of that holds. A step with
+// of its CPUs (spins says that it does so always), or sent so late that the latency
+// which is too high is higher by a tenth than it would be, and would hold without that. One that holds in spite of that holds. A step with
 // errors that the load host made is void.
 func Judge(rate float64, holds []hakaru.Condition, t *hakaru.Tally, spins bool) hakaru.CapacityStep {
 	step := hakaru.CapacityStep{Rate: rate, Latency: t.Latency, Values: map[string]float64{}}
@@ -64,7 +65,7 @@ func Judge(rate float64, holds []hakaru.Condition, t *hakaru.Tally, spins bool) 
 		step.Void = fmt.Sprintf("%d requests went wrong by the load host's own doing: %s", own, kinds(t))
 		return step
 	}
-	lag, err := latency.Decode(t.Lag)
+	own, err := latency.Decode(t.Own)
 	took, err2 := latency.Decode(t.Latency)
 	if err != nil || err2 != nil {
 		step.Void = "its latencies cannot be read"
@@ -83,8 +84,11 @@ func Judge(rate float64, holds []hakaru.Condition, t *hakaru.Tally, spins bool) 
 	step.Holds, step.Why = condition.All(outcomes)
 	// What the generator may have done, for each thing that does not hold.
 	lateness := func(q float64) (seconds float64, much bool) {
-		l := lag.Quantile(q)
-		return l.Seconds(), lag.Count() > 0 && float64(l) > late*float64(took.Quantile(q))
+		if own.Count() == 0 {
+			return 0, false
+		}
+		l := took.Quantile(q) - own.Quantile(q)
+		return l.Seconds(), float64(l) > late*float64(own.Quantile(q))
 	}
 	itself := true
 	for _, o := range outcomes {
