@@ -351,7 +351,7 @@ type LimitResult struct {
 	High    float64           `json:"high"`
 	Trials  int               `json:"trials"`
 	Verdict LimitVerdict      `json:"verdict"`
-	Reason  string            `json:"reason,omitempty"` // why NotShown
+	Reason  string            `json:"reason,omitempty"` // why NotShown, or Violates where the figure alone does not say it
 }
 
 // Frozen is what is fixed and stored before the first compare block, so that

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hakaru"
+	"hakaru/internal/measure"
 	"hakaru/internal/stats"
 )
 
@@ -24,7 +25,21 @@ const (
 	WarnCannotAct  = "cannot_act"  // the settings that differ need longer than a trial is, or do nothing
 	WarnDrift      = "drift"       // the machine's speed moved between blocks
 	WarnUnusable   = "unusable"    // one of the two could not be run
+	WarnZero       = "zero"        // the goal was 0 of one of the two only, in some blocks: nothing to divide, and no block to leave out
+	WarnBehind     = "behind"      // both fell behind their open loop, so that its latencies are made by its length
 )
+
+// Refused is the warning that says why a pair is not judged, however many blocks
+// there are; false where there is none.
+func Refused(c *hakaru.Comparison) (hakaru.Warning, bool) {
+	for _, w := range c.Warnings {
+		switch w.Code {
+		case WarnCannotAct, WarnZero, WarnBehind:
+			return w, true
+		}
+	}
+	return hakaru.Warning{}, false
+}
 
 // shown are the metrics given beside the goal, in this order.
 var shown = [...]hakaru.Metric{
@@ -93,9 +108,8 @@ func (s *Stratum) look() {
 			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnMissing,
 				Message: fmt.Sprintf("%d of %d blocks have no %s above zero of both and were left out", missing, len(s.blocks), exp.Goal)})
 		}
-		if why := s.cannotAct(p.Pair); why != nil {
-			c.Warnings = append(c.Warnings, hakaru.Warning{Code: WarnCannotAct,
-				Message: fmt.Sprintf("%s and %s differ only in %s, so no verdict is given", p.Base, p.Other, strings.Join(why, ", and in "))})
+		if why, refused := s.refuse(p.Pair, &v); refused {
+			c.Warnings = append(c.Warnings, why)
 			p.settled = true
 		} else {
 			c.Verdict = s.verdict(&c)
@@ -113,6 +127,51 @@ func (s *Stratum) look() {
 	}
 }
 
+// refuse says why a pair is never judged, if it is not. A figure of 0 is the worst
+// of a rate: left out on one side only, it leaves the blocks in which that side did
+// well, and they alone may not judge. Latencies of two services that both fell
+// behind differ by how long they were measured.
+func (s *Stratum) refuse(pair hakaru.Pair, v *values) (hakaru.Warning, bool) {
+	if why := s.cannotAct(pair); why != nil {
+		return hakaru.Warning{Code: WarnCannotAct,
+			Message: fmt.Sprintf("%s and %s differ only in %s, so no verdict is given", pair.Base, pair.Other, strings.Join(why, ", and in "))}, true
+	}
+	if v.zeroBase+v.zeroOther > 0 {
+		var which []string
+		for _, x := range []struct {
+			name string
+			n    int
+		}{{pair.Base, v.zeroBase}, {pair.Other, v.zeroOther}} {
+			if x.n > 0 {
+				which = append(which, fmt.Sprintf("that of %s in %d of %d blocks", x.name, x.n, v.n))
+			}
+		}
+		return hakaru.Warning{Code: WarnZero,
+			Message: fmt.Sprintf("the %s of one of the two alone was 0, %s: there is no ratio to judge by", v.metric, strings.Join(which, " and "))}, true
+	}
+	if Latency(v.metric) {
+		base, other := s.behind(pair.Base, v.n), s.behind(pair.Other, v.n)
+		if 2*base > v.n && 2*other > v.n {
+			return hakaru.Warning{Code: WarnBehind,
+				Message: fmt.Sprintf("both services fell behind the rate, %s in %d and %s in %d of %d blocks, and how long answers take is then made by how long is measured: a lower rate in load.http can be judged",
+					pair.Base, base, pair.Other, other, v.n)}, true
+		}
+	}
+	return hakaru.Warning{}, false
+}
+
+// behind counts those of the first n complete blocks in which a variant fell behind
+// its open loop.
+func (s *Stratum) behind(variant string, n int) int {
+	count := 0
+	for _, block := range s.blocks[:n] {
+		if measure.FellBehind(block[variant]) {
+			count++
+		}
+	}
+	return count
+}
+
 // values are one metric of one pair over the first n complete blocks, as
 // logarithms: noise multiplies, so ratios become differences.
 type values struct {
@@ -123,6 +182,8 @@ type values struct {
 	d           []float64    // other minus base, by block
 	missing     int          // blocks left out: one of the two lacks the metric
 	zero        int          // … or has it at zero or below, where no logarithm is
+	zeroBase    int          // … of them only the base
+	zeroOther   int          // … of them only the other
 	told        bool         // a load program printed it, in as many digits as it does
 }
 
@@ -137,6 +198,11 @@ func (s *Stratum) values(metric hakaru.Metric, pair hakaru.Pair, n int) values {
 			v.missing++
 		case !(base > 0 && other > 0):
 			v.zero++
+			if base > 0 {
+				v.zeroOther++
+			} else if other > 0 {
+				v.zeroBase++
+			}
 		default:
 			used = append(used, block)
 			t := block[pair.Other].Totals

@@ -183,6 +183,28 @@ func TestWhatCounts(t *testing.T) {
 			m.blocks(2, better)
 			m.n++
 			m.ran("base", 1, 1000)
+			m.ran("v", 1, 0).Measurements = nil
+		}, "v/base better 3 missing", 1.5},
+		{"zero in one block of one", func(m *made) {
+			m.blocks(2, better)
+			m.n++
+			m.ran("base", 1, 1000)
+			m.ran("v", 1, 0)
+			m.blocks(11, better)
+		}, "v/base unclear 3 missing zero", 1.5},
+		{"zero in the last block of the baseline", func(m *made) {
+			m.blocks(2, better)
+			m.n++
+			m.ran("base", 1, 0)
+			m.ran("v", 1, 1000)
+		}, "v/base unclear 3 missing zero", 1.5},
+		{"always zero", func(m *made) {
+			m.blocks(5, map[string]float64{"v": 0})
+		}, "v/base unclear 3 no_interval missing zero", 0},
+		{"zero of both at once", func(m *made) {
+			m.blocks(2, better)
+			m.n++
+			m.ran("base", 1, 0)
 			m.ran("v", 1, 0)
 		}, "v/base better 3 missing", 1.5},
 	} {

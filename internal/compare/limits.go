@@ -64,7 +64,19 @@ func judgeMetric(r *hakaru.LimitResult, trials []*hakaru.Result) {
 		logs = logsOf(trials, r.Metric, (*hakaru.Result).Measured)
 		closed = len(logs) > 0
 	}
-	r.Trials = len(logs)
+	zeros := 0
+	for _, t := range trials {
+		if x, ok := figure(t, r.Metric); ok && x <= 0 && r.Atleast {
+			zeros++
+		}
+	}
+	r.Trials = len(logs) + zeros
+	if len(logs) == 0 && zeros > 0 {
+		if decide(r); r.Verdict == hakaru.Violates {
+			r.Reason = fmt.Sprintf("%s was 0 in every trial", r.Metric)
+		}
+		return
+	}
 	if len(logs) == 0 {
 		r.Reason = fmt.Sprintf("no trial measured %s above zero", r.Metric)
 		return
@@ -80,6 +92,32 @@ func judgeMetric(r *hakaru.LimitResult, trials []*hakaru.Result) {
 		return
 	}
 	decide(r)
+	if zeros > 0 && r.Verdict == hakaru.Meets {
+		// 0 is below every lower bound, and has no logarithm.
+		r.Verdict, r.Reason = hakaru.NotShown, fmt.Sprintf("%s was 0 in %d of %d trials, and the figures are of the others", r.Metric, zeros, r.Trials)
+	}
+	if Latency(r.Metric) && !r.Atleast {
+		keptUp(r, trials)
+	}
+}
+
+// keptUp takes trials in which the service fell behind its open loop for what they
+// are: their latencies grow with the length of the measurement, and no limit on them
+// is met, whatever the figure.
+func keptUp(r *hakaru.LimitResult, trials []*hakaru.Result) {
+	behind := 0
+	for _, t := range trials {
+		if measure.FellBehind(t) {
+			behind++
+		}
+	}
+	if behind == 0 || r.Verdict == hakaru.Violates {
+		return
+	}
+	r.Verdict, r.Reason = hakaru.NotShown, fmt.Sprintf("the service fell behind the rate in %d of %d trials, where latencies grow with the time of the measurement", behind, len(trials))
+	if 2*behind > len(trials) && len(trials) >= limitTrials {
+		r.Verdict = hakaru.Violates
+	}
 }
 
 // logsOf are the logarithms of a metric over the trials that have it.

@@ -82,6 +82,85 @@ func TestLatencyLimit(t *testing.T) {
 	}
 }
 
+// behind makes the trials of a variant fall behind their open loop in so many blocks.
+func (m *made) behind(variant string, blocks int) {
+	for i := range m.history {
+		r := &m.history[i]
+		if r.Variant != variant {
+			continue
+		}
+		answered := uint64(500)
+		if r.Block > blocks {
+			answered = 1000
+		}
+		r.Open = &hakaru.OpenPhase{Rate: 2000, WarmUp: time.Second, Window: 5 * time.Second}
+		for at := time.Duration(0); at < 6*time.Second; at += hakaru.BucketWidth {
+			r.Open.Buckets = append(r.Open.Buckets, hakaru.Bucket{At: at, Good: answered})
+		}
+	}
+}
+
+// Where the service falls behind, latencies are made by how long is measured: they
+// meet no limit, and two of them are not compared.
+func TestFellBehind(t *testing.T) {
+	for _, c := range []struct {
+		base, v int
+		limits  [2]hakaru.LimitVerdict
+		want    string
+	}{
+		{0, 0, [2]hakaru.LimitVerdict{hakaru.Meets, hakaru.Meets}, "v/base better 3"},
+		{0, 1, [2]hakaru.LimitVerdict{hakaru.Meets, hakaru.NotShown}, "v/base better 3"},
+		{5, 2, [2]hakaru.LimitVerdict{hakaru.Violates, hakaru.NotShown}, "v/base unclear 3 behind"},
+		{5, 5, [2]hakaru.LimitVerdict{hakaru.Violates, hakaru.Violates}, "v/base unclear 3 behind"},
+		{3, 1, [2]hakaru.LimitVerdict{hakaru.Violates, hakaru.NotShown}, "v/base better 3"},
+	} {
+		t.Run(fmt.Sprint(c.base, " and ", c.v), func(t *testing.T) {
+			m := latencies(hakaru.P99, true, 0.8, 5)
+			m.behind("base", c.base)
+			m.behind("v", c.v)
+			for i, l := range compare.Limits(m.exp, m.history) {
+				if l.Verdict != c.limits[i] || (l.Reason == "") != (l.Verdict == hakaru.Meets) {
+					t.Errorf("%+v, want %v", l, c.limits[i])
+				}
+			}
+			if got := short(m.compare()[0]); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A capacity of 0 is the worst there is, and no lower bound is met with it.
+func TestLimitOfZero(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		values []float64
+		want   hakaru.LimitVerdict
+		reason string
+	}{
+		{"none", []float64{1200, 1210, 1190}, hakaru.Meets, ""},
+		{"in some", []float64{1200, 0, 1210, 0, 1190}, hakaru.NotShown, "capacity was 0 in 2 of 5 trials"},
+		{"and too low in the others", []float64{500, 0, 510, 490}, hakaru.Violates, ""},
+		{"in all", []float64{0, 0, 0}, hakaru.Violates, "capacity was 0 in every trial"},
+		{"in both", []float64{0, 0}, hakaru.NotShown, "needs 3 trials, has 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			exp := experiment()
+			exp.Goal = hakaru.Capacity
+			exp.Limits = []hakaru.Limit{{Metric: hakaru.Capacity, Bound: 900, AtLeast: true}}
+			m := history(exp)
+			for _, x := range c.values {
+				m.n++
+				m.ran("base", 1, x)
+			}
+			got := compare.Limits(exp, m.history)[0]
+			if got.Verdict != c.want || got.Trials != len(c.values) || !strings.HasPrefix(got.Reason, c.reason) || (c.reason == "") != (got.Reason == "") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 // What a capacity holds is judged rate by rate, and is no limit of a trial.
 func TestConditionsAreNoLimits(t *testing.T) {
 	m := latencies(hakaru.Capacity, true, 2, 3)

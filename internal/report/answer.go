@@ -83,7 +83,7 @@ func (x *index) answer() string {
 		return fmt.Sprintf("At no level of %s can a variant be recommended over %s.", over, baseline)
 	case alike && first.State == compare.StateUnclear:
 		if !slices.ContainsFunc(x.strata, func(s compare.Answer) bool { return len(x.open(s)) > 0 || len(s.Undecided) == 0 }) {
-			return fmt.Sprintf("Nothing is judged at any level of %s: what differs cannot act within a trial.", over)
+			return fmt.Sprintf("Nothing is judged at any level of %s: %s.", over, strings.Join(x.notJudged(), "; "))
 		}
 		return fmt.Sprintf("Not enough data at any level of %s.", over)
 	case alike:
@@ -96,7 +96,7 @@ func (x *index) answer() string {
 		case compare.StateUnclear:
 			what = "not enough data"
 			if len(x.open(s)) == 0 && len(s.Undecided) > 0 {
-				what = "nothing that could act"
+				what = "nothing that can be judged"
 			}
 		case compare.StateVoid:
 			what = "no answer"
@@ -195,14 +195,35 @@ func (x *index) voidCount(at string) (total, void int, common hakaru.VoidReason)
 }
 
 // open are those of the undecided of a stratum that more data may decide: what
-// cannot act within a trial is none of them.
+// cannot act within a trial, say, is none of them.
 func (x *index) open(s compare.Answer) (names []string) {
 	for _, name := range s.Undecided {
-		if c := x.of(x.exp.Goal, hakaru.AtKey(s.At), x.exp.Baseline, name); c == nil || !wording.CannotAct(c) {
+		if x.refused(s, name) == "" {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// refused is why a variant is not judged in a stratum, however much is measured;
+// empty where it is.
+func (x *index) refused(s compare.Answer, name string) string {
+	if c := x.of(x.exp.Goal, hakaru.AtKey(s.At), x.exp.Baseline, name); c != nil {
+		return wording.NotJudged(c)
+	}
+	return ""
+}
+
+// notJudged are the reasons for which variants are not judged, each once.
+func (x *index) notJudged() (reasons []string) {
+	for _, s := range x.strata {
+		for _, name := range s.Undecided {
+			if why := x.refused(s, name); why != "" && !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
+			}
+		}
+	}
+	return reasons
 }
 
 // undecided says why some variants of a stratum have no verdict.
@@ -212,14 +233,16 @@ func (x *index) undecided(s compare.Answer, at string) string {
 	if len(open) > 0 || len(s.Undecided) == 0 {
 		said = append(said, x.notEnough(s, open, at))
 	}
-	var idle []string
-	for _, name := range s.Undecided {
-		if !slices.Contains(open, name) {
-			idle = append(idle, name)
+	for _, why := range x.notJudged() {
+		var names []string
+		for _, name := range s.Undecided {
+			if x.refused(s, name) == why {
+				names = append(names, name)
+			}
 		}
-	}
-	if len(idle) > 0 {
-		said = append(said, fmt.Sprintf("%s %s not judged against %s: what differs cannot act within a trial.", wording.List(idle), wording.IsAre(idle), x.exp.Baseline))
+		if len(names) > 0 {
+			said = append(said, fmt.Sprintf("%s %s not judged against %s: %s.", wording.List(names), wording.IsAre(names), x.exp.Baseline, why))
+		}
 	}
 	return strings.Join(said, " ")
 }

@@ -179,9 +179,9 @@ func (x *index) limitTable() []layout.Part {
 			word = layout.Cell{Text: "violates", Tone: layout.Bad}
 		default:
 			word = layout.Cell{Text: "not shown", Tone: layout.Doubtful}
-			if l.Reason != "" {
-				word.Text += ": " + l.Reason
-			}
+		}
+		if l.Reason != "" {
+			word.Text += ": " + l.Reason
 		}
 		t.Rows = append(t.Rows, []layout.Cell{{Text: text}, {Text: who}, {Text: measured}, word})
 	}

@@ -121,9 +121,23 @@ func Change(c *hakaru.Comparison) string {
 	return layout.Whole(unit.Change(c.Ratio)) + " (" + interval + ")"
 }
 
-// CannotAct reports whether a pair is not judged because what differs cannot act
-// within a trial: more data would not help.
-func CannotAct(c *hakaru.Comparison) bool { return warned(c, compare.WarnCannotAct) }
+// NotJudged says why a pair is not judged, where more data would not help; empty
+// where it would.
+func NotJudged(c *hakaru.Comparison) string {
+	why, refused := compare.Refused(c)
+	if !refused {
+		return ""
+	}
+	switch why.Code {
+	case compare.WarnCannotAct:
+		return "what differs cannot act within a trial"
+	case compare.WarnZero:
+		return "the " + Metric(c.Metric) + " of one alone was 0"
+	case compare.WarnBehind:
+		return "both fell behind the rate"
+	}
+	return why.Message
+}
 
 func warned(c *hakaru.Comparison, code string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w hakaru.Warning) bool { return w.Code == code })
@@ -140,8 +154,10 @@ func Verdict(c *hakaru.Comparison) layout.Cell {
 		return layout.Cell{Text: "no difference that matters (" + bounds(c.Ratio, c.SameLow, c.SameHigh) + ")"}
 	}
 	switch {
-	case CannotAct(c):
+	case warned(c, compare.WarnCannotAct):
 		return layout.Cell{Text: "not judged: it cannot act", Tone: layout.Doubtful}
+	case NotJudged(c) != "":
+		return layout.Cell{Text: "not judged: " + NotJudged(c), Tone: layout.Doubtful}
 	case warned(c, compare.WarnNoSpread):
 		return layout.Cell{Text: "not judged: told too coarsely", Tone: layout.Doubtful}
 	}

@@ -57,6 +57,14 @@ func TestCannotAct(t *testing.T) {
 	if got := Verdict(&c).Text; got != "not judged: told too coarsely" {
 		t.Error(got)
 	}
+	c.Metric, c.Warnings[0].Code = hakaru.Capacity, compare.WarnZero
+	if got := Verdict(&c).Text; got != "not judged: the capacity of one alone was 0" {
+		t.Error(got)
+	}
+	c.Warnings[0].Code = compare.WarnBehind
+	if got := Verdict(&c).Text; got != "not judged: both fell behind the rate" {
+		t.Error(got)
+	}
 	c.Warnings[0].Code = compare.WarnDrift
 	if got := Verdict(&c).Text; got != "not enough data" {
 		t.Error(got)
