@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -221,6 +224,12 @@ func (d *door) loadPlan(flags *pflag.FlagSet, f *loadFlags, address string) (*lo
 	if err != nil {
 		return nil, usagef("write it as http://HOST:PORT/PATH, or unix:SOCKET:/PATH", "%w", err)
 	}
+	if host, err := netip.ParseAddr(to.Hostname()); err == nil && (p.Request.Family == 4 && !host.Unmap().Is4() || p.Request.Family == 6 && host.Unmap().Is4()) {
+		return nil, usagef("leave it out", "-%d and the address %s exclude each other", p.Request.Family, host)
+	}
+	if to.TLS && p.Request.Engine == "epoll" {
+		return nil, usagef("leave --engine out", "the engine epoll does not speak TLS")
+	}
 	if _, err := http1.Build(p.Request, to); err != nil {
 		return nil, usagef("hakaru load --help lists the flags", "%w", err)
 	}
@@ -229,6 +238,14 @@ func (d *door) loadPlan(flags *pflag.FlagSet, f *loadFlags, address string) (*lo
 
 // withScheme adds what people leave out: the scheme of a URL, and of a socket's path.
 func withScheme(address string) string {
+	for _, scheme := range []string{"http", "https"} {
+		for _, slip := range []string{scheme + ":/", scheme + "//", scheme + ":"} {
+			rest, slipped := strings.CutPrefix(address, slip)
+			if _, err := strconv.ParseUint(strings.SplitN(rest, "/", 2)[0], 10, 16); slipped && err != nil && !strings.HasPrefix(rest, "/") {
+				return scheme + "://" + rest
+			}
+		}
+	}
 	switch {
 	case strings.Contains(address, "://"), strings.HasPrefix(address, "unix:"):
 		return address
@@ -260,6 +277,16 @@ func whereTo(flags *pflag.FlagSet, f *loadFlags, p *loadPlan, address string) er
 	}
 	if f.engine != "" && f.engine != "epoll" && f.engine != "goroutines" {
 		return usagef("the engines are: epoll, goroutines", "there is no engine %q", f.engine)
+	}
+	for _, source := range f.sources {
+		if _, err := netip.ParseAddr(source); err != nil {
+			return usagef("write an address of this machine, such as 127.0.0.2", "--source %s is no IP address", source)
+		}
+	}
+	if network, to := endpoint.Address(f.connectTo); f.connectTo != "" && network == "tcp" {
+		if host, port, err := net.SplitHostPort(to); err != nil || host == "" || port == "" {
+			return usagef("write --connect-to HOST:PORT, or unix:SOCKET", "--connect-to %s is no address to connect to", f.connectTo)
+		}
 	}
 	var used []string
 	for _, name := range []string{"insecure", "server-name", "ca", "cert", "key"} {

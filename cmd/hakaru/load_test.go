@@ -151,6 +151,19 @@ func TestLoadSearchPlan(t *testing.T) {
 }
 
 // TestLoadMistakes: each is told with what to write instead.
+// What people leave out of a URL, or slip with.
+func TestWithScheme(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://h/": "http://h/", "https://h/": "https://h/", "h:8080/x": "http://h:8080/x", "/run/a.sock": "unix:/run/a.sock",
+		"unix:/run/a.sock:/x": "unix:/run/a.sock:/x", "http:/h/x": "http://h/x", "https//h/x": "https://h/x", "http:h/x": "http://h/x",
+		"http:8080/x": "http://http:8080/x", "h/http://x": "h/http://x",
+	} {
+		if got := withScheme(address); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+}
+
 func TestLoadMistakes(t *testing.T) {
 	var b bytes.Buffer
 	for _, args := range []string{
@@ -163,6 +176,7 @@ func TestLoadMistakes(t *testing.T) {
 		"h:1/ --insecure", "https://h:1/ --key k.pem", "h:1/ --threshold p99", "h:1/ --threshold mean<1ms",
 		"h:1/ --find-capacity p99<1ms -r 10", "h:1/ --find-capacity p99<1ms -n 10", "h:1/ --find-capacity p99<1ms --format csv",
 		"h:1/ --find-capacity throughput>10/s", "h:1/ --find-capacity p99<1ms -d 1s", "ftp://h/", "http://h:99999/",
+		"h:1/ --source eth0", "h:1/ --connect-to h", "127.0.0.1:1/ -6", "http://[::1]:1/ -4", "https://h/ --engine epoll",
 	} {
 		_, err := planned(t, "", strings.Fields(args)...)
 		if err == nil {
