@@ -105,8 +105,10 @@ func NewLedger(exp *hakaru.Experiment, frozen hakaru.Frozen, history []hakaru.Re
 		if s == nil || s == l.strata[0] || s.valid[r.Variant] {
 			continue
 		}
-		if last, state := settle(l.trials[r.Block][r.Variant]); state == Dropped {
-			s.lose(r.Variant, last)
+		if attempts := l.trials[r.Block][r.Variant]; own(attempts) {
+			if last, state := settle(attempts); state == Dropped {
+				s.lose(r.Variant, last)
+			}
 		}
 	}
 	return l
@@ -222,7 +224,7 @@ func settle(attempts []*hakaru.Result) (*hakaru.Result, BlockState) {
 // attempts of this one block decide: a single void of the surroundings earlier
 // must not keep a variant that never starts in the plan for ever.
 func own(attempts []*hakaru.Result) bool {
-	return !slices.ContainsFunc(attempts, func(r *hakaru.Result) bool { return !r.Void.Own() })
+	return !slices.ContainsFunc(attempts, func(r *hakaru.Result) bool { return r.Void == nil || !r.Void.Own() })
 }
 
 // lose marks a variant as unusable in this stratum: it leaves later blocks, and
@@ -266,8 +268,12 @@ func (l *Ledger) weigh() {
 // start.
 func (l *Ledger) Prevailing() (text string, start bool) {
 	if r := l.CalibrationFailed(); r != nil {
-		return fmt.Sprintf("%s was void in all %d attempts of a calibration trial (%s): %s",
-			theBaseline(r.Variant), MaxAttempts, r.Void.Reason, r.Void.Evidence), r.Void.Reason == hakaru.VoidNotStarted
+		where := ""
+		if s := l.stratum(r.At); s != nil && s != l.strata[0] {
+			where = " at " + hakaru.AtKey(r.At)
+		}
+		return fmt.Sprintf("%s was void in all %d attempts of a calibration trial%s (%s): %s",
+			theBaseline(r.Variant), MaxAttempts, where, r.Void.Reason, r.Void.Evidence), r.Void.Reason == hakaru.VoidNotStarted
 	}
 	if l.prevail != "" {
 		// Where somebody else keeps the services from starting, no variant is
@@ -316,19 +322,37 @@ func (s *Stratum) othersLost() bool {
 	})
 }
 
-// CalibrationFailed is the last attempt of a calibration trial of the first stratum
-// that was void every time, or nil. A stratum whose own calibration shows nothing
-// has no rate for its open loop: it is closed, and the others go on.
+// CalibrationFailed is the last attempt of a calibration trial that was void every
+// time, for which the run can give no answer, or nil. In the first stratum that is
+// any. Another stratum of which no calibration trial counts has no rate for its open
+// loop: where that is the baseline's own doing it is closed, and the others go on;
+// where it is not, nothing is known of any variant there, and the run ends.
 func (l *Ledger) CalibrationFailed() *hakaru.Result {
 	for _, r := range l.calibration {
-		if s := l.stratum(r.At); s != nil && s != l.strata[0] {
-			continue // that stratum only is lost by it
+		last, state := settle(l.trials[r.Block][r.Variant])
+		if state != Dropped {
+			continue
 		}
-		if last, state := settle(l.trials[r.Block][r.Variant]); state == Dropped {
+		if s := l.stratum(r.At); s == nil || s == l.strata[0] || l.unseen(s, r.Variant) {
 			return last
 		}
 	}
 	return nil
+}
+
+// unseen reports whether all calibration trials of a stratum are done with and none
+// counts, by no doing of the baseline.
+func (l *Ledger) unseen(s *Stratum, baseline string) bool {
+	if _, lost := s.unusable[baseline]; lost || s.valid[baseline] || l.exp.Design.Open == nil {
+		return false
+	}
+	settled := map[int]bool{}
+	for _, r := range l.calibration {
+		if _, state := settle(l.trials[r.Block][r.Variant]); state != Open && l.stratum(r.At) == s {
+			settled[r.Block] = true
+		}
+	}
+	return len(settled) >= l.exp.Design.Open.Calibrate
 }
 
 // Members are the variants that the stratum's next block holds, in the order of

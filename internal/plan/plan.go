@@ -167,12 +167,13 @@ func (p *blocks) calibrate(history []hakaru.Result) ([]hakaru.Block, *hakaru.Don
 	if text, start := l.Prevailing(); text != "" {
 		return nil, void(text, start)
 	}
-	for n := 1; ; n++ {
+	for n := 1; n <= p.calibrations(); n++ {
 		b := p.calibration(n)
 		if b.Trials = outstanding(l, b); len(b.Trials) > 0 {
 			return []hakaru.Block{b}, nil
 		}
 	}
+	return nil, nil // not reached: then there is what is frozen, or it failed
 }
 
 // choose takes the stratum with the fewest blocks so far among those that want

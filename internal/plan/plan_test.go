@@ -458,3 +458,50 @@ decided: every comparison that can be made is settled after 3 complete blocks`
 		t.Errorf("%+v", o)
 	}
 }
+
+// A stratum whose calibration is void by something else on the machine has no
+// variant to blame, and no rate: the run ends as where that is so of the first
+// stratum, and does not say that all is settled.
+func TestStratumWithoutRateByOthers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		void func(hakaru.Trial) bool
+		want string
+	}{
+		{"each", func(t hakaru.Trial) bool { return true }, `
+1: a
+2: a
+3: a- a2- a3-
+4: a- a2- a3-
+void: the baseline a was void in all 3 attempts of a calibration trial at n=2 (others): made so`},
+		{"one", func(t hakaru.Trial) bool { return t.Block == 3 }, `
+1: a
+2: a
+3: a- a2- a3-
+4: a
+5: b a
+6: b a
+7: b a
+8: b a
+9: a b
+10: b a
+decided: every comparison that can be made is settled after 6 complete blocks`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			exp := openLoops(experiment(2, 2))
+			got, history := script(t, exp, func(t hakaru.Trial) hakaru.Result {
+				if t.Phase == hakaru.Calibrate && t.At["n"] == "2" && c.void(t) {
+					return voided(t, hakaru.VoidOthers)
+				}
+				return ran(t, map[string]float64{"a": 1000, "b": 1500}[t.Variant])
+			})
+			if diff := cmp.Diff(strings.TrimSpace(c.want), strings.ReplaceAll(got, "\n\n", "\n")); diff != "" {
+				t.Error(diff)
+			}
+			frozen := compare.Freeze(exp, nil)
+			if o := compare.Judge(exp, frozen, history, compare.Compare(exp, frozen, history), nil); len(o.Unusable) != 0 {
+				t.Errorf("%+v", o.Unusable)
+			}
+		})
+	}
+}
