@@ -61,7 +61,7 @@ func Compare(exp *hakaru.Experiment, frozen hakaru.Frozen, history []hakaru.Resu
 			}
 			all = append(all, *p.judged)
 			for _, metric := range shown {
-				if metric == exp.Goal {
+				if metric == exp.Goal || metric == hakaru.Throughput && s.rateGiven() {
 					continue
 				}
 				if v := s.values(metric, p.Pair, p.judged.Blocks); v.zero == 0 && len(v.d) > 1 {
@@ -71,6 +71,17 @@ func Compare(exp *hakaru.Experiment, frozen hakaru.Frozen, history []hakaru.Resu
 		}
 	}
 	return all
+}
+
+// rateGiven reports whether the load of the stratum is an open loop as a whole, whose
+// throughput is the rate that was written.
+func (s *Stratum) rateGiven() bool {
+	for _, r := range s.blocks[0] {
+		if r.Open != nil && r.Open.Whole {
+			return true
+		}
+	}
+	return false
 }
 
 // unjudged is the comparison of a pair before its first look.

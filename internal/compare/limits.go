@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"hakaru"
 	"hakaru/internal/measure"
@@ -131,19 +132,55 @@ func logsOf(trials []*hakaru.Result, m hakaru.Metric, of func(*hakaru.Result, ha
 	return logs
 }
 
-// judgeErrors unites the t interval of the shares over trials with the exact
+// judgeErrors judges the answers of the closed loop and those of the open one after
+// it each by itself, and takes the worse: in one sum the many answers of the closed
+// one hide the errors of the few by which latency is judged.
+func judgeErrors(r *hakaru.LimitResult, trials []*hakaru.Result) {
+	two := slices.ContainsFunc(trials, func(t *hakaru.Result) bool { return t.Open != nil && !t.Open.Whole })
+	if !two {
+		errorsOf(r, trials, answers)
+		return
+	}
+	closed, open := *r, *r
+	errorsOf(&closed, trials, closedAnswers)
+	errorsOf(&open, trials, openAnswers)
+	which, worse := "closed", closed
+	if open.Trials > 0 && (severity(open.Verdict) > severity(closed.Verdict) ||
+		open.Verdict == closed.Verdict && open.Value > closed.Value) {
+		which, worse = "open", open
+	}
+	*r = worse
+	switch {
+	case r.Reason != "":
+		r.Reason = fmt.Sprintf("in the %s loop: %s", which, r.Reason)
+	case r.Verdict == hakaru.Violates:
+		r.Reason = fmt.Sprintf("in the %s loop", which)
+	}
+}
+
+func severity(v hakaru.LimitVerdict) int {
+	switch v {
+	case hakaru.Meets:
+		return 0
+	case hakaru.NotShown:
+		return 1
+	}
+	return 2
+}
+
+// errorsOf unites the t interval of the shares over trials with the exact
 // interval of the pooled counts. The first is too short when no trial has an
 // error, the second when errors come in some trials and not in others.
-func judgeErrors(r *hakaru.LimitResult, trials []*hakaru.Result) {
+func errorsOf(r *hakaru.LimitResult, trials []*hakaru.Result, answers func(*hakaru.Result) (bad, total uint64)) {
 	var shares []float64
 	var bad, total uint64
 	for _, t := range trials {
 		b, n := answers(t)
 		bad, total = bad+b, total+n
-		if share, ok := t.Measured(hakaru.Errors); ok {
-			shares = append(shares, share)
-		} else if n > 0 {
+		if n > 0 {
 			shares = append(shares, float64(b)/float64(n))
+		} else if share, ok := t.Measured(hakaru.Errors); ok && (t.Open == nil || t.Open.Whole) {
+			shares = append(shares, share)
 		}
 	}
 	r.Trials = len(shares)
@@ -172,7 +209,19 @@ func answers(t *hakaru.Result) (bad, total uint64) {
 	if t.Totals != nil && t.Totals.BadUnknown {
 		return 0, 0
 	}
+	return theirs(measure.AllAnswers(t))
+}
+
+func closedAnswers(t *hakaru.Result) (bad, total uint64) { return theirs(measure.Answers(t)) }
+
+// openAnswers are those of the open loop after a closed one.
+func openAnswers(t *hakaru.Result) (bad, total uint64) {
 	good, bad, own := measure.AllAnswers(t)
+	g, b, o := measure.Answers(t)
+	return theirs(good-g, bad-b, own-o)
+}
+
+func theirs(good, bad, own uint64) (uint64, uint64) {
 	bad -= min(own, bad)
 	return bad, good + bad
 }

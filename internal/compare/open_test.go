@@ -130,6 +130,56 @@ func TestFellBehind(t *testing.T) {
 	}
 }
 
+// Errors are judged in each loop by itself: the many answers of the closed one do not
+// hide those of the few by which latency is judged.
+func TestErrorsOfTwoLoops(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		closedBad, openBad uint64 // of 20000 and of 1000
+		want               hakaru.LimitVerdict
+		reason             string
+	}{
+		{"none", 0, 0, hakaru.Meets, ""},
+		{"in the open one", 0, 50, hakaru.Violates, "in the open loop"},
+		{"in the closed one", 1000, 0, hakaru.Violates, "in the closed loop"},
+		{"a few in the open one", 0, 9, hakaru.NotShown, "in the open loop: the interval contains the limit"},
+		{"more in the closed one", 2000, 50, hakaru.Violates, "in the closed loop"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			exp := experiment()
+			exp.Limits = []hakaru.Limit{{Metric: hakaru.Errors, Bound: 0.01, Implied: true}}
+			m := history(exp)
+			for range 4 {
+				m.n++
+				r := m.ran("base", 1, 1000)
+				r.Buckets = []hakaru.Bucket{{At: time.Second, Good: 20000 - c.closedBad, Bad: c.closedBad}}
+				r.Open = &hakaru.OpenPhase{Rate: 100, Window: 10 * time.Second,
+					Buckets: []hakaru.Bucket{{Good: 1000 - c.openBad, Bad: c.openBad}}}
+			}
+			if got := compare.Limits(exp, m.history)[0]; got.Verdict != c.want || got.Reason != c.reason || got.Trials != 4 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+// A rate that is written is no throughput, and no change of it is shown.
+func TestNoThroughputOfWrittenRate(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		m := latencies(hakaru.P99, true, 0.8, 5)
+		for i := range m.history {
+			m.history[i].Open = &hakaru.OpenPhase{Rate: 1000, Whole: whole}
+		}
+		shown := false
+		for _, c := range m.compare() {
+			shown = shown || c.Metric == hakaru.Throughput
+		}
+		if shown == whole {
+			t.Errorf("whole %v: throughput shown %v", whole, shown)
+		}
+	}
+}
+
 // A capacity of 0 is the worst there is, and no lower bound is met with it.
 func TestLimitOfZero(t *testing.T) {
 	for _, c := range []struct {
