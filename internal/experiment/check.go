@@ -160,7 +160,9 @@ func (b *builder) checkRendering() {
 			}
 			if i == 0 {
 				b.loads[j] = load
-			} else if rate(load) != rate(b.loads[j]) {
+			} else if own, first := rate(load), rate(b.loads[j]); own.law != first.law && own.rate == first.rate && own.share == first.share {
+				b.Mistake(b.loadAt("load.http.arrival"), "bad-value", "load.http.arrival is another one for "+v.Name+" than for "+b.exp.Variants[0].Name+": variants are compared under the same law", "write constant or poisson, or {name} of a level under at")
+			} else if own != first {
 				b.Mistake(b.loadAt("load.http.rate"), "bad-value", "load.http.rate is another one for "+v.Name+" than for "+b.exp.Variants[0].Name+": variants are compared at the same rate", "write a rate, or {name} of a level under at")
 			}
 			for _, idle := range r.Idle() {

@@ -87,16 +87,19 @@ func (b *builder) limitAt(m hakaru.Metric) mistake.Place {
 }
 
 // openRate tells the loops of loads apart: the written rate of the open one, or its
-// share of the capacity.
-type openRate struct{ rate, share float64 }
+// share of the capacity, and the law by which its requests come.
+type openRate struct {
+	rate, share float64
+	law         hakaru.ArrivalLaw
+}
 
 func rate(l hakaru.LoadSpec) openRate {
 	var r openRate
 	if l.HTTP != nil && l.HTTP.Arrival != nil {
-		r.rate = l.HTTP.Arrival.Rate
+		r.rate, r.law = l.HTTP.Arrival.Rate, l.HTTP.Arrival.Law
 	}
 	if l.Open != nil {
-		r.share = l.Open.Share
+		r.share, r.law = l.Open.Share, l.Open.Arrival.Law
 	}
 	return r
 }
@@ -115,9 +118,16 @@ func (b *builder) buildOpen() {
 	var open hakaru.OpenDesign
 	d := &b.exp.Design
 	for i, load := range b.loads {
-		if load.HTTP != nil && load.HTTP.Arrival != nil && b.exp.Goal == hakaru.Throughput {
-			b.fixedThroughput()
-			return
+		if load.HTTP != nil && load.HTTP.Arrival != nil {
+			if b.exp.Goal == hakaru.Throughput {
+				b.fixedThroughput()
+				return
+			}
+			if b.doc.Limits.Has(string(hakaru.Throughput)) {
+				b.Mistake(b.limitAt(hakaru.Throughput), "fixed-rate", "limits.throughput: load.http is an open loop at "+b.givenRate()+" for every variant, and a fixed rate measures no throughput",
+					"leave it out; or write rate: 70%, an open loop at that share of the capacity after the closed one")
+				return
+			}
 		}
 		if load.Open == nil {
 			continue
@@ -159,10 +169,14 @@ func (b *builder) fixedThroughput() {
 	} else {
 		what += ", which it is where none is written"
 	}
-	text := b.exp.Load.HTTP.Rate
-	if strings.Contains(text, "{") {
-		text = "its rate"
-	}
-	b.Mistake(at, "fixed-rate", fmt.Sprintf("%s: load.http is an open loop at %s for every variant, and a fixed rate measures no throughput", what, text),
+	b.Mistake(at, "fixed-rate", fmt.Sprintf("%s: load.http is an open loop at %s for every variant, and a fixed rate measures no throughput", what, b.givenRate()),
 		"choose goal: cpu_per_request or p99; or write rate: 70%, an open loop at that share of the capacity after the closed one")
+}
+
+// givenRate is the rate as it was written, in a sentence.
+func (b *builder) givenRate() string {
+	if text := b.exp.Load.HTTP.Rate; !strings.Contains(text, "{") {
+		return text
+	}
+	return "its rate"
 }
