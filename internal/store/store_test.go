@@ -779,10 +779,12 @@ func TestOpenLoopBuckets(t *testing.T) {
 			r.Open.Buckets = sampleResult(2).Buckets[:1]
 		case 3:
 			r.Open.Whole = true
+		case 4: // each of one bucket, both at 0
+			r.Buckets, r.Open.Buckets = r.Buckets[:1], sampleResult(2).Buckets[:1]
 		}
 		return r
 	}
-	id := mustStore(t, s, sampleRun(), open, 3)
+	id := mustStore(t, s, sampleRun(), open, 4)
 	history, err := s.History(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
@@ -791,7 +793,7 @@ func TestOpenLoopBuckets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 {
+	for i := range 4 {
 		want := stored(id, open(i+1))
 		equal(t, fmt.Sprint("trial ", i+1), history[i], want)
 		want.Buckets, want.Open.Buckets = nil, nil

@@ -93,7 +93,7 @@ func putBuckets(r *hakaru.Result, all []hakaru.Bucket) {
 		return
 	}
 	for i := 1; i < len(all); i++ {
-		if all[i].At < all[i-1].At {
+		if all[i].At <= all[i-1].At { // both of one bucket are at 0
 			r.Buckets, r.Open.Buckets = all[:i:i], all[i:]
 			return
 		}
