@@ -277,10 +277,9 @@ func (e *notBuilt) Hint() string {
 
 // dryRun prints what a run would do.
 func (d *door) dryRun(exp *hakaru.Experiment) error {
-	per := campaign.Guess(exp)
-	atMost, trials := plan.Estimate(exp, per)
+	atMost, trials := campaign.Estimate(exp)
 	return rehearsal.Outline(d.stdout, rehearsal.Input{
-		Experiment: *exp, Blocks: plan.Outline(exp), Trials: trials, PerTrial: per, AtMost: atMost,
+		Experiment: *exp, Blocks: plan.Outline(exp), Trials: trials, PerTrial: campaign.Longest(exp), AtMost: atMost,
 		Render: func(variant string, at map[string]string) (hakaru.Bundle, hakaru.LoadSpec, error) {
 			bundle, load, _, err := render.Trial(exp, variant, at)
 			return bundle, load, err

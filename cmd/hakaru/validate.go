@@ -8,7 +8,6 @@ import (
 	"hakaru/internal/campaign"
 	"hakaru/internal/grammar"
 	"hakaru/internal/mistake"
-	"hakaru/internal/plan"
 	"hakaru/internal/redact"
 	"hakaru/internal/unit"
 )
@@ -26,8 +25,7 @@ func (d *door) validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			per := campaign.Guess(exp)
-			atMost, trials := plan.Estimate(exp, per)
+			atMost, trials := campaign.Estimate(exp)
 			strata := ""
 			if n := len(exp.Strata); n > 1 {
 				strata = fmt.Sprintf("%d strata, ", n)

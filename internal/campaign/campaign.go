@@ -56,12 +56,15 @@ type PlanEvent struct {
 	AtMost   time.Duration // for them
 	PerTrial time.Duration // what that is based on
 	Known    bool          // PerTrial was measured, not guessed
+
+	Calibration int           // so many of Trials, the next ones, are of the calibration …
+	Lacks       time.Duration // … and each takes so much less, without an open loop
 }
 
 // Without is what is left when n of the trials have been run.
 func (p PlanEvent) Without(n int) PlanEvent {
-	p.Trials = max(0, p.Trials-n)
-	p.AtMost = time.Duration(p.Trials) * p.PerTrial
+	p.Trials, p.Calibration = max(0, p.Trials-n), max(0, p.Calibration-n)
+	p.AtMost = max(0, time.Duration(p.Trials)*p.PerTrial-time.Duration(p.Calibration)*p.Lacks)
 	return p
 }
 
@@ -185,8 +188,12 @@ func (c *conduct) freeze(ctx context.Context) error {
 // Left says how much there is to do at most, and how long that takes.
 func (c *conduct) left() PlanEvent {
 	per, known := perTrial(c.exp, c.res.History)
-	trials := plan.Left(c.exp, c.res.Frozen, c.res.History)
-	return PlanEvent{Trials: trials, PerTrial: per, Known: known, AtMost: time.Duration(trials) * per}
+	trials, calibration := plan.Left(c.exp, c.res.Frozen, c.res.History)
+	p := PlanEvent{Trials: trials, PerTrial: per, Known: known, Calibration: calibration}
+	if open := c.exp.Design.Open; open != nil {
+		p.Lacks = open.Takes
+	}
+	return p.Without(0)
 }
 
 // perTrial is the mean time of a trial of a block so far or, before there is one, what the
@@ -206,23 +213,46 @@ func perTrial(exp *hakaru.Experiment, history []hakaru.Result) (mean time.Durati
 	if n > 0 {
 		return sum / time.Duration(n), true
 	}
-	return Guess(exp), false
+	return Longest(exp), false
 }
 
 // startAndStop is what starting and stopping a service is taken to cost before
 // it has been seen.
 const startAndStop = 500 * time.Millisecond
 
-// Guess is the time of one trial before one has been run.
-func Guess(exp *hakaru.Experiment) time.Duration {
-	_, load, _, err := render.Trial(exp, exp.Baseline, exp.Strata[0])
+// Guess is the time of one trial of a phase in a stratum before one has been run. One
+// of the calibration lacks the open loop whose rate it is to settle.
+func Guess(exp *hakaru.Experiment, phase hakaru.Phase, at map[string]string) time.Duration {
+	_, load, _, err := render.Trial(exp, exp.Baseline, at)
 	if err != nil {
 		return startAndStop
 	}
-	if load.Open != nil && exp.Design.Open != nil {
-		return load.WarmUp + load.Window + exp.Design.Open.Takes + startAndStop
+	takes := load.WarmUp + load.Window + startAndStop
+	if load.Open != nil && exp.Design.Open != nil && phase != hakaru.Calibrate {
+		takes += exp.Design.Open.Takes
 	}
-	return load.WarmUp + load.Window + startAndStop
+	return takes
+}
+
+// Longest is Guess of a trial of a block, in the stratum where it is longest.
+func Longest(exp *hakaru.Experiment) (longest time.Duration) {
+	for _, at := range exp.Strata {
+		longest = max(longest, Guess(exp, hakaru.Compare, at))
+	}
+	return longest
+}
+
+// Estimate is the longest time a run takes, and its trials, before any was run.
+func Estimate(exp *hakaru.Experiment) (atMost time.Duration, trials int) {
+	guessed := map[hakaru.Phase]map[string]time.Duration{hakaru.Calibrate: {}, hakaru.Compare: {}}
+	return plan.Estimate(exp, func(phase hakaru.Phase, at map[string]string) time.Duration {
+		takes, known := guessed[phase][hakaru.AtKey(at)]
+		if !known {
+			takes = Guess(exp, phase, at)
+			guessed[phase][hakaru.AtKey(at)] = takes
+		}
+		return takes
+	})
 }
 
 // trial runs one trial and stores its result.

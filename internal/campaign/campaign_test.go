@@ -119,6 +119,13 @@ func TestRun(t *testing.T) {
 }
 
 func TestWithout(t *testing.T) {
+	open := PlanEvent{Trials: 5, PerTrial: 3 * time.Second, AtMost: 13 * time.Second, Calibration: 2, Lacks: time.Second}
+	if got, want := open.Without(1), (PlanEvent{Trials: 4, PerTrial: 3 * time.Second, AtMost: 11 * time.Second, Calibration: 1, Lacks: time.Second}); got != want {
+		t.Errorf("%+v", got)
+	}
+	if got := open.Without(3); got.AtMost != 6*time.Second || got.Calibration != 0 {
+		t.Errorf("%+v", got)
+	}
 	p := PlanEvent{Trials: 2, PerTrial: time.Second, AtMost: 2 * time.Second, Known: true}
 	if got, want := p.Without(1), (PlanEvent{Trials: 1, PerTrial: time.Second, AtMost: time.Second, Known: true}); got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -158,3 +158,40 @@ func TestSpecifyOpenLoop(t *testing.T) {
 		}
 	}
 }
+
+// What a run takes is guessed stratum by stratum: one whose rate is written has one
+// loop, one with a share has two, and the calibration never has the second. Where the
+// run begins it says the same.
+func TestEstimate(t *testing.T) {
+	w := openWorld(t)
+	e := &w.run.Experiment
+	e.Load.HTTP.Rate = "{rate}"
+	rate := func(level string) hakaru.Setting { return hakaru.Setting{Name: "rate", Level: level, Value: &level} }
+	e.Levels = []hakaru.Factor{{Name: "rate", Levels: []hakaru.Setting{rate("2000/s"), rate("70%")}}}
+	e.Strata = []map[string]string{{"rate": "2000/s"}, {"rate": "70%"}}
+	e.Design.Open.Shares = []hakaru.OpenShare{{At: e.Strata[1], Share: 0.7}}
+	one := campaign.Guess(e, hakaru.Compare, e.Strata[0])
+	if two := campaign.Guess(e, hakaru.Compare, e.Strata[1]); two != one+e.Design.Open.Takes || campaign.Longest(e) != two {
+		t.Errorf("%v with one loop, %v with two, the longest %v", one, two, campaign.Longest(e))
+	}
+	// Three of the calibration, and in each stratum three blocks of two.
+	calibrations := e.Design.Calibrate + e.Design.Open.Calibrate
+	atMost, trials := campaign.Estimate(e)
+	if trials != calibrations+12 || atMost != time.Duration(trials)*one+6*e.Design.Open.Takes {
+		t.Errorf("%v for %d trials of %v", atMost, trials, one)
+	}
+
+	w = openWorld(t)
+	atMost, trials = campaign.Estimate(&w.run.Experiment)
+	var first *campaign.PlanEvent
+	if _, err := w.campaign(t, context.Background(), func(e campaign.Event) {
+		if e.Trial != nil && first == nil {
+			first = &e.Trial.Left
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if first.AtMost != atMost || first.Trials != trials {
+		t.Errorf("%+v at the start, %v for %d trials before", first, atMost, trials)
+	}
+}

@@ -20,15 +20,18 @@ func leftCountsDown(t *testing.T, exp *hakaru.Experiment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 0
+	want, first := 0, 0
 	for _, b := range Outline(exp) {
 		want += len(b.Trials)
+		if b.Phase == hakaru.Calibrate {
+			first++
+		}
 	}
 	var history []hakaru.Result
 	for {
 		frozen := p.Frozen(history)
-		if got := Left(exp, frozen, history); got != want-len(history) {
-			t.Fatalf("after %d trials: %d left, want %d", len(history), got, want-len(history))
+		if got, of := Left(exp, frozen, history); got != want-len(history) || of != max(0, first-len(history)) {
+			t.Fatalf("after %d trials: %d left, %d of the calibration, want %d, %d", len(history), got, of, want-len(history), first-len(history))
 		}
 		next, done := p.Next(history, 1)
 		if done != nil {

@@ -55,29 +55,24 @@ func (p *blocks) outline(frozen hakaru.Frozen) []hakaru.Block {
 	return all
 }
 
-// Estimate is the longest time the run takes, and its trials, if a trial of a block
-// takes as long as trial and none is void; one of the calibration lacks the open
-// loop whose rate it is to settle. A budget bounds the blocks, as it will after
-// calibration. It is 0 for an experiment that New refuses.
-func Estimate(exp *hakaru.Experiment, trial time.Duration) (atMost time.Duration, trials int) {
+// Estimate is the longest time the run takes, and its trials, if each takes as long
+// as takes says of its phase and stratum and none is void. A budget bounds the blocks,
+// as it will after calibration. It is 0 for an experiment that New refuses.
+func Estimate(exp *hakaru.Experiment, takes func(hakaru.Phase, map[string]string) time.Duration) (atMost time.Duration, trials int) {
 	if _, err := New(exp, nil); err != nil {
 		return 0, 0
-	}
-	short := trial
-	if open := exp.Design.Open; open != nil {
-		short = max(0, trial-open.Takes)
 	}
 	p := &blocks{exp: exp}
 	var calibration []hakaru.Result
 	for n := 1; n <= p.calibrations(); n++ {
 		for _, t := range p.calibration(n).Trials {
-			calibration = append(calibration, hakaru.Result{Trial: t, Took: short})
-			atMost += short
+			calibration = append(calibration, hakaru.Result{Trial: t, Took: takes(t.Phase, t.At)})
+			atMost += takes(t.Phase, t.At)
 			trials++
 		}
 	}
 	for _, b := range p.outline(compare.Freeze(exp, calibration)) {
-		atMost += time.Duration(len(b.Trials)) * trial
+		atMost += time.Duration(len(b.Trials)) * takes(b.Phase, b.At)
 		trials += len(b.Trials)
 	}
 	return atMost, trials

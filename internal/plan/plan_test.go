@@ -139,7 +139,13 @@ func TestOutline(t *testing.T) {
 			if open := test.exp.Design.Open; open != nil { // which the six of the calibration lack
 				takes -= 6 * open.Takes
 			}
-			if atMost, n := plan.Estimate(test.exp, time.Minute); n != trials || atMost != takes {
+			estimate := func(phase hakaru.Phase, _ map[string]string) time.Duration {
+				if open := test.exp.Design.Open; open != nil && phase == hakaru.Calibrate {
+					return time.Minute - open.Takes
+				}
+				return time.Minute
+			}
+			if atMost, n := plan.Estimate(test.exp, estimate); n != trials || atMost != takes {
 				t.Errorf("estimate %v for %d trials, outline has %d", atMost, n, trials)
 			}
 		})
@@ -174,7 +180,7 @@ func TestOutlineIsRun(t *testing.T) {
 func TestEstimateWithBudget(t *testing.T) {
 	exp := experiment(2, 1)
 	exp.Design.Budget = 10 * time.Minute // 2 for calibration, 4 blocks of 2
-	if atMost, trials := plan.Estimate(exp, time.Minute); atMost != 10*time.Minute || trials != 10 {
+	if atMost, trials := plan.Estimate(exp, func(hakaru.Phase, map[string]string) time.Duration { return time.Minute }); atMost != 10*time.Minute || trials != 10 {
 		t.Errorf("%v, %d trials", atMost, trials)
 	}
 }
