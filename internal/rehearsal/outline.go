@@ -91,13 +91,33 @@ func planFacts(e *hakaru.Experiment) layout.Facts {
 	}
 	d := e.Design
 	if open := d.Open; open != nil {
-		text := fmt.Sprintf("%s before the comparison, of %s, show the capacity that the rate of the open loop is a share of", wording.Count(d.Calibrate, "trial"), e.Baseline)
-		if open.Calibrate > 0 {
-			text += fmt.Sprintf("; %d more in each other stratum", open.Calibrate)
-		}
-		f = append(f, [2]string{"rate", text})
+		f = append(f, [2]string{"rate", settles(e, open)})
 	}
 	return append(f, [2]string{"design", fmt.Sprintf("%s, up to %s in each stratum, %s matters, seed %d", d.Method, wording.Count(d.Blocks, "block"), layout.Whole(unit.Share(d.Matters)), d.Seed)})
+}
+
+// settles says which trials of the calibration settle the rates of open loops.
+func settles(e *hakaru.Experiment, open *hakaru.OpenDesign) string {
+	const what = " before the comparison, of %s, show the capacity that the rate of the open loop is a share of"
+	first, others := false, []string(nil)
+	for _, s := range open.Shares {
+		if key := hakaru.AtKey(s.At); key == hakaru.AtKey(e.Strata[0]) {
+			first = true
+		} else {
+			others = append(others, key)
+		}
+	}
+	switch {
+	case !first:
+		return fmt.Sprintf("%s at each of %s"+what, wording.Count(open.Calibrate, "trial"), strings.Join(others, ", "), e.Baseline)
+	case len(others) == 0:
+		return fmt.Sprintf("%s"+what, wording.Count(e.Design.Calibrate, "trial"), e.Baseline)
+	}
+	text := fmt.Sprintf("%s"+what, wording.Count(e.Design.Calibrate, "trial"), e.Baseline)
+	if len(others) == len(e.Strata)-1 {
+		return text + fmt.Sprintf("; %d more in each other stratum", open.Calibrate)
+	}
+	return text + fmt.Sprintf("; %d more at each of %s", open.Calibrate, strings.Join(others, ", "))
 }
 
 // blockTable shows the first blocks; the others are like them, in another

@@ -97,7 +97,7 @@ func TestOutlineOfLoops(t *testing.T) {
 	for name, change := range map[string]func(*hakaru.Experiment, *hakaru.LoadSpec){
 		"outline-open.txt": func(e *hakaru.Experiment, load *hakaru.LoadSpec) {
 			e.Goal, e.Load.HTTP.Rate = hakaru.P99, "70%"
-			e.Design.Open = &hakaru.OpenDesign{Calibrate: 3, Takes: 4 * time.Second}
+			e.Design.Open = &hakaru.OpenDesign{Shares: []hakaru.OpenShare{{Share: 0.7}}, Takes: 4 * time.Second}
 			load.Open = &hakaru.OpenSpec{Arrival: hakaru.Arrival{Law: hakaru.ConstantRate}, Share: 0.7, WarmUp: time.Second, Window: 2 * time.Second}
 		},
 		"outline-capacity.txt": func(e *hakaru.Experiment, load *hakaru.LoadSpec) {
@@ -122,5 +122,30 @@ func TestOutlineOfLoops(t *testing.T) {
 			}
 			golden(t, name, b.Bytes())
 		})
+	}
+}
+
+// Which trials show the capacity depends on which strata have a share of it.
+func TestSettles(t *testing.T) {
+	strata := []map[string]string{{"n": "1"}, {"n": "2"}, {"n": "3"}}
+	const shows = " before the comparison, of base, show the capacity that the rate of the open loop is a share of"
+	for _, c := range []struct {
+		name   string
+		shares []int
+		want   string
+	}{
+		{"the first only", []int{0}, "6 trials" + shows},
+		{"all", []int{0, 1, 2}, "6 trials" + shows + "; 3 more in each other stratum"},
+		{"not the first", []int{1, 2}, "3 trials at each of n=2, n=3" + shows},
+		{"not the last", []int{0, 1}, "6 trials" + shows + "; 3 more at each of n=2"},
+	} {
+		exp := &hakaru.Experiment{Baseline: "base", Strata: strata, Design: hakaru.Design{Calibrate: 6}}
+		open := &hakaru.OpenDesign{Calibrate: 3}
+		for _, i := range c.shares {
+			open.Shares = append(open.Shares, hakaru.OpenShare{At: strata[i], Share: 0.7})
+		}
+		if got := strings.ReplaceAll(settles(exp, open), "\u00a0", " "); got != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
 	}
 }
