@@ -255,12 +255,12 @@ func (r *Result) latencies(d *layout.Document) {
 		})
 	}
 	parts := []layout.Part{table}
-	due := "in a closed loop when its connection was free"
+	due := "from the first thing done for the request, a new connection included"
 	if r.open() {
-		due = "by its rate, whether a connection was free then or not"
+		due = "from when the request was due by its rate, whether a connection was free then or not"
 	}
 	parts = append(parts, &layout.Paragraph{Tone: layout.Faint,
-		Text: "Of good answers. Waiting is from the send to the first byte, processing to the last; total is from when the request was due, " + due + "."})
+		Text: "Of good answers. Waiting is from the send to the first byte, processing to the last; total is " + due + "."})
 	d.Add("Latency", parts...)
 	if lines := drawn(r.took.latency); lines != "" {
 		d.Add("Total, by how many answers took so long", &layout.Block{Text: lines})
