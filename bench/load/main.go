@@ -7,8 +7,8 @@
 //
 //	make bench-load       # or: go run ./bench/load -hakaru bin/hakaru -lag -truth
 //
-// It says what it does on standard output, appends every run to a TSV (-raw) and
-// draws the Markdown report (-out), after an interruption too; -from draws the
+// It says what it does on standard output, writes every run to a TSV (-raw; the file
+// of before is kept beside it) and draws the Markdown report (-out), after an interruption too; -from draws the
 // report again from a TSV. docs/bench-load.md keeps one. Programs that are not
 // there are told of in it; bombardier and vegeta are built at the first use.
 package main
@@ -140,6 +140,10 @@ func measure(ctx context.Context, s settings, args []string) (err error) {
 		return err
 	}
 	if s.raw != "" {
+		// Hours of runs are not to be lost by a second start.
+		if err := os.Rename(s.raw, s.raw+".before"); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 		f, err := os.Create(s.raw)
 		if err != nil {
 			return err
