@@ -275,10 +275,10 @@ func unread(fd int) bool {
 const onceMore = 300 * time.Millisecond
 
 // untilSignalled returns a context that ends, with *interrupted as its cause,
-// at the first SIGINT, SIGTERM or SIGHUP. A second SIGINT or SIGTERM, unless
-// it follows the same one within onceMore, ends the process at once: the agents notice and end what they started. A second SIGHUP
-// is no impatience: a terminal that is closed sends several. A SIGHUP that was
-// ignored from the start stays so.
+// at the first SIGINT, SIGTERM or SIGHUP. A second SIGINT or SIGTERM, unless it
+// follows the same one within onceMore, ends the process at once: the agents notice
+// and end what they started. A second SIGHUP is no impatience: a terminal that is
+// closed sends several. A SIGHUP that was ignored from the start stays so.
 func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
@@ -293,9 +293,9 @@ func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (con
 	}
 	done := make(chan struct{})
 	ended := make(chan struct{})
+	first := true // no signal has come; of the goroutine until it has ended
 	go func() {
 		defer close(ended)
-		first := true
 		var since time.Time // the first one
 		var was syscall.Signal
 		for {
@@ -328,9 +328,11 @@ func untilSignalled(ctx context.Context, stderr io.Writer, pipe pipeSignal) (con
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(signals)
 		close(done)
 		<-ended
+		if first { // otherwise the process ends, and the same wish once more does not kill it
+			signal.Stop(signals)
+		}
 		cancel(nil)
 	}
 }
