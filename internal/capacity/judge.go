@@ -47,8 +47,9 @@ func Valid(spec hakaru.CapacitySpec) error {
 //
 // A step that fails by what may be the generator's doing is void: where it used 90 %
 // of its CPUs (spins says that it does so always), or sent so late that the latency
-// which is too high is higher by a tenth than it would be, and would hold without that. One that holds in spite of that holds. A step with
-// errors that the load host made is void.
+// which is too high is higher by a tenth than it would be, and would hold without
+// that. One that holds in spite of that holds. A step with errors that the load host
+// made is void.
 func Judge(rate float64, holds []hakaru.Condition, t *hakaru.Tally, spins bool) hakaru.CapacityStep {
 	step := hakaru.CapacityStep{Rate: rate, Latency: t.Latency, Values: map[string]float64{}}
 	if t.Took <= 0 {

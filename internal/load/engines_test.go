@@ -125,6 +125,10 @@ func TestOpenLoop(t *testing.T) {
 			if err != nil || lag.Count() != served.Load() {
 				t.Errorf("%d lags (%v), want one for each of %d sent", lag.Count(), err, served.Load())
 			}
+			own, err := latency.Decode(tally.Own)
+			if err != nil || own.Count() != tally.Good {
+				t.Errorf("%d latencies without lag (%v), want one for each of %d good answers", own.Count(), err, tally.Good)
+			}
 		})
 	}
 }
