@@ -38,7 +38,6 @@ const (
 	stolenWarn       = 0.05 // of the machine
 	cutWarn          = 0.01 // requests that a program was cut in, of its answers
 	lateVoid         = 0.10 // the generator's own lag in an open loop, of the latency there
-	achievedLeast    = 0.99 // of the rate of an open loop
 	queuedWarn       = 0.01 // of its requests, which waited for a connection
 	answersForP99    = 1000 // ten of them are above it
 )

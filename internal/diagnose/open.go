@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"hakaru"
@@ -90,7 +91,7 @@ func (v view) openDoubts(warn func(code, format string, args ...any)) {
 			}
 		}
 	}
-	if answered, due := v.answered(); v.good > 0 && answered < achievedLeast*due && !v.underWay(due-answered) {
+	if answered, due := v.answered(); v.good > 0 && v.behind(answered, due) {
 		warn("rate_not_reached", "only %s of the offered %s were answered: the service fell behind, and its latencies grow with the time of the measurement", unit.Rate(answered/v.seconds), unit.Rate(due/v.seconds))
 	}
 	if t := v.open.Tally; t != nil && t.Due > 0 {
@@ -117,17 +118,13 @@ func (v view) answered() (answered, due float64) {
 	return answered, due
 }
 
-// underWay reports whether so many requests may be missing only because they were
-// out at the end of the window, where a stall may just have been: not more than the
-// rate makes in the time within which nearly all answers come.
-func (v view) underWay(missing float64) bool {
-	const short = 0.1 // of the window; a service that falls behind takes longer and longer
-	all, ok := measure.Latencies(v.Result.Buckets, v.Result.WarmUp, v.Result.Window)
-	if !ok {
-		return missing < 2
+// behind reports whether the service did not keep up with the rate (measure.Behind).
+func (v view) behind(answered, due float64) bool {
+	p99 := math.NaN()
+	if all, ok := measure.Latencies(v.Result.Buckets, v.Result.WarmUp, v.Result.Window); ok {
+		p99 = all.Quantile(0.99).Seconds()
 	}
-	took := all.Quantile(0.99)
-	return missing <= 1+v.open.Rate*took.Seconds() && took.Seconds() < short*v.seconds
+	return measure.Behind(v.open.Rate, due, answered, v.seconds, p99)
 }
 
 // searched is a search for the capacity that found none for what is not the

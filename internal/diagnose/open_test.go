@@ -6,23 +6,7 @@ import (
 	"time"
 
 	"hakaru"
-	"hakaru/internal/latency"
 )
-
-func encoded(t *testing.T, of map[time.Duration]int) []byte {
-	t.Helper()
-	var h latency.Histogram
-	for d, n := range of {
-		for range n {
-			h.Record(d)
-		}
-	}
-	b, err := h.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 const ms = time.Millisecond
 
@@ -50,7 +34,7 @@ func (l loops) build(t *testing.T) Facts {
 	first := l.closed.build()
 	second := l.open.build().Result
 	for i := range second.Buckets {
-		second.Buckets[i].Latency = encoded(t, l.took)
+		second.Buckets[i].Latency = times(t, l.took)
 	}
 	o := l.phase
 	o.Buckets, o.Counters, o.WarmUp, o.Window = second.Buckets, second.Counters, second.WarmUp, second.Window
@@ -58,7 +42,7 @@ func (l loops) build(t *testing.T) Facts {
 		if l.own == nil {
 			l.own = l.took
 		}
-		o.Tally.Own = encoded(t, l.own)
+		o.Tally.Own = times(t, l.own)
 	}
 	if o.Whole {
 		first.Result.Buckets, first.Result.Counters, o.Buckets = second.Buckets, second.Counters, nil

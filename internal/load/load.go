@@ -32,6 +32,7 @@ import (
 	"hakaru/internal/load/epoll"
 	"hakaru/internal/load/goroutines"
 	"hakaru/internal/load/job"
+	"hakaru/internal/redact"
 )
 
 const (
@@ -101,15 +102,10 @@ func named(req hakaru.HTTPRequest, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("load %s: %w", redacted(req.URL), err)
-}
-
-// redacted hides a password in a URL.
-func redacted(text string) string {
-	if u, err := url.Parse(text); err == nil && u.User != nil {
-		return u.Redacted()
+	if _, parseErr := url.Parse(req.URL); parseErr != nil {
+		return fmt.Errorf("load: %w", err) // which names the URL, without what may be a password
 	}
-	return text
+	return fmt.Errorf("load %s: %w", redact.Text(req.URL), err)
 }
 
 // LateError says that the load was asked for when its window had begun and the

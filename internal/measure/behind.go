@@ -1,6 +1,10 @@
 package measure
 
-import "hakaru"
+import (
+	"math"
+
+	"hakaru"
+)
 
 // behindLeast is the share of the requests due in an open loop that are answered
 // where a service keeps up with it.
@@ -30,16 +34,26 @@ func FellBehind(r *hakaru.Result) bool {
 		due = float64(o.Tally.Due)
 	}
 	good, bad, _ := count(window)
-	missing := due - float64(good+bad)
+	p99, ok := r.Measured(hakaru.P99)
+	if !ok {
+		p99 = math.NaN()
+	}
+	return Behind(o.Rate, due, float64(good+bad), seconds, p99)
+}
+
+// Behind is FellBehind by its figures: the rate (1/s), how many requests were due in
+// the window and how many were done with, its length and the p99 latency in seconds;
+// NaN where that is not known.
+func Behind(rate, due, done, seconds, p99 float64) bool {
+	missing := due - done
 	if missing <= (1-behindLeast)*due {
 		return false
 	}
-	p99, ok := r.Measured(hakaru.P99)
-	if !ok {
+	if math.IsNaN(p99) {
 		return missing >= 2
 	}
 	// Of a service that keeps up not more are out than come within the time in which
 	// nearly all are answered; one that does not takes longer and longer.
 	const short = 0.1 // of the window
-	return missing > 1+o.Rate*p99 || p99 >= short*seconds
+	return missing > 1+rate*p99 || p99 >= short*seconds
 }
